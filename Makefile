@@ -1,0 +1,77 @@
+# make demo   install into .venv and run the demonstration
+# make test   install with the development tools, lint, then run all tests
+# make lint | format | bench | clean
+#
+# Another interpreter: make demo PYTHON=python3.12
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+CREATED := $(VENV)/.created
+INSTALLED := $(VENV)/.installed
+INSTALLED_DEV := $(VENV)/.installed-dev
+CACHE_READY := $(VENV)/.numba-cache-ready
+
+# numba looks only at the file of the outermost function when it decides whether
+# cached machine code is still good, so the cache is kept apart from the sources
+# and emptied whenever a hot loop changes; under $CI it always starts empty.
+export NUMBA_CACHE_DIR := $(CURDIR)/$(VENV)/numba-cache
+
+.PHONY: help demo test lint format bench clean
+.DEFAULT_GOAL := help
+
+help:
+	@sed -n 's/^# \{0,1\}//p;/^$$/q' Makefile
+
+demo: $(INSTALLED) $(CACHE_READY)
+	$(BIN)/manykernels demo
+
+test: lint $(CACHE_READY)
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(INSTALLED_DEV)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(INSTALLED_DEV)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(INSTALLED) $(CACHE_READY)
+	@if [ -f benchmarks/run.py ]; then \
+		$(BIN)/python benchmarks/run.py $(BENCH_ARGS); \
+	else \
+		echo "benchmarks/run.py is not there: nothing to run."; \
+	fi
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache \
+		.import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(CREATED):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "manykernels needs Python 3.11 or newer, and '$(PYTHON)' is older" \
+			"or missing; name another one: make PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(INSTALLED): pyproject.toml | $(CREATED)
+	@echo "Installing manykernels into $(VENV) (a minute or two, only once) ..."
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+$(INSTALLED_DEV): pyproject.toml | $(CREATED)
+	@echo "Installing manykernels and its development tools into $(VENV) ..."
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@ $(INSTALLED)
+
+$(CACHE_READY): $(wildcard src/manykernels/hot/*.py) | $(CREATED)
+	@rm -rf "$(NUMBA_CACHE_DIR)"
+	@touch $@
+
+ifneq ($(strip $(CI)),)
+.PHONY: $(CACHE_READY)
+endif

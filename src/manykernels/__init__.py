@@ -1,0 +1,1 @@
+"""manykernels: learn which kernels to trust."""

@@ -1,0 +1,19 @@
+"""Where kernel values live: linear maps with one block per kernel."""
+
+from manykernels.banks.base import Bank
+from manykernels.banks.blocks import (
+    BlockBank,
+    FeatureBlock,
+    SparseGramBlock,
+)
+from manykernels.banks.build import build_bank
+from manykernels.banks.gram import GramBank
+
+__all__ = [
+    "Bank",
+    "BlockBank",
+    "FeatureBlock",
+    "GramBank",
+    "SparseGramBlock",
+    "build_bank",
+]

@@ -1,0 +1,55 @@
+"""What a solver may ask of a bank."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Values = NDArray[Any]  # float32 or float64, as the bank stores it
+Index = NDArray[np.intp]
+
+
+class Bank(Protocol):
+    """Symmetric kernels K_f on the same rows, known through products only.
+
+    `coef` has one row per training row and one column per output. Results that a
+    certificate rests on (scores, square_norms) are float64 whatever the storage.
+    """
+
+    names: Sequence[str]
+    n_rows: int
+    n_blocks: int
+    dtype: np.dtype[Any]
+    nbytes: int
+
+    def diagonals(self) -> Array:
+        """K_f(i, i), shape (rows, blocks)."""
+
+    def rows(self, index: Index) -> Values:
+        """K_f(i, j) for i in index, all f and j: shape (len(index), blocks, rows)."""
+
+    def combine(
+        self, weights: Array, rows: Index, columns: Index | None = None
+    ) -> Values:
+        """sum_f weights_f K_f(i, j) for i in rows, j in columns (default all)."""
+
+    def scores(self, coef: Array, weights: Array) -> Array:
+        """sum_f weights_f K_f coef, shape (rows, outputs)."""
+
+    def block_scores(self, coef: Array) -> Values:
+        """K_f coef for every f, shape (outputs, blocks, rows)."""
+
+    def square_norms(self, coef: Array) -> Array:
+        """||theta_f||^2 = trace(coef' K_f coef), shape (blocks,)."""
+
+    def subset(self, index: Index) -> Bank:
+        """The same kernels on a subset of the rows."""
+
+
+def support_of(coef: Array) -> Index:
+    """Rows with a coefficient that is not zero."""
+    return np.flatnonzero(np.any(coef != 0.0, axis=1))

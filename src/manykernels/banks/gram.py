@@ -1,0 +1,117 @@
+"""Every kernel value stored in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from manykernels.banks.base import Array, Index, Values, support_of
+from manykernels.hot import stack as hot
+from manykernels.hot.threads import in_slices
+
+# Rows combined at a time when scores are formed in float64.
+SCORE_BLOCK = 256
+
+
+class GramBank:
+    """K_f(i, j) = stack[i, f, j]: all kernels of a row side by side.
+
+    Parameters
+    ----------
+    stack : array of shape (rows, blocks, rows)
+        float32 or float64, C-contiguous; symmetric in the two row axes.
+    names : sequence of str, optional
+
+    Examples
+    --------
+    >>> bank = GramBank(np.stack([np.eye(3), np.ones((3, 3))], axis=1))
+    >>> bank.combine(np.array([2.0, 1.0]), np.array([0])).tolist()
+    [[3.0, 1.0, 1.0]]
+    """
+
+    def __init__(self, stack: Values, names: Sequence[str] | None = None) -> None:
+        if stack.ndim != 3 or stack.shape[0] != stack.shape[2]:
+            raise ValueError(
+                "A Gram stack has shape (rows, blocks, rows), got "
+                f"{stack.shape}; move the kernel axis to the middle."
+            )
+        self.stack = np.ascontiguousarray(stack)
+        self.n_rows, self.n_blocks = stack.shape[:2]
+        self.names = list(names or (f"kernel {f}" for f in range(self.n_blocks)))
+        self.dtype: np.dtype[Any] = stack.dtype
+        self.nbytes = stack.nbytes
+
+    def diagonals(self) -> Array:
+        """K_f(i, i), shape (rows, blocks)."""
+        every = np.arange(self.n_rows)
+        return self.stack[every, :, every].astype(np.float64)
+
+    def rows(self, index: Index) -> Values:
+        """Rows of every kernel, shape (len(index), blocks, rows)."""
+        return np.asarray(self.stack[index])
+
+    def combine(
+        self,
+        weights: Array,
+        rows: Index,
+        columns: Index | None = None,
+        dtype: Any = None,
+    ) -> Values:
+        """sum_f weights_f K_f(i, j) for i in rows and j in columns (default all)."""
+        dtype = dtype or self.dtype
+        width = self.n_rows if columns is None else len(columns)
+        out = np.empty((len(rows), width), dtype=dtype)
+        weights = weights.astype(dtype)
+        traffic = len(rows) * self.n_blocks * self.n_rows * self.dtype.itemsize
+
+        def work(start: int, stop: int) -> None:
+            if columns is None:
+                hot.combine_rows(self.stack, weights, rows, out, start, stop)
+            else:
+                hot.combine_block(self.stack, weights, rows, columns, out, start, stop)
+
+        in_slices(len(rows), traffic, work)
+        return out
+
+    def scores(self, coef: Array, weights: Array) -> Array:
+        """sum_f weights_f K_f coef in float64, read from the support rows only."""
+        support = support_of(coef)
+        scores = np.zeros((coef.shape[1], self.n_rows))
+        for start in range(0, len(support), SCORE_BLOCK):
+            block = support[start : start + SCORE_BLOCK]
+            scores += coef[block].T @ self.combine(weights, block, dtype=np.float64)
+        return scores.T
+
+    def block_scores(self, coef: Array) -> Values:
+        """K_f coef for every f, shape (outputs, blocks, rows)."""
+        out = np.empty((coef.shape[1], self.n_blocks, self.n_rows), self.dtype)
+        support = support_of(coef)
+        active = coef[support].T.astype(self.dtype)
+        for f in range(self.n_blocks):
+            out[:, f, :] = active @ self.stack[support, f, :]
+        return out
+
+    def square_norms(self, coef: Array) -> Array:
+        """||theta_f||^2 for every f, accumulated in float64."""
+        support = support_of(coef)
+        by_output = np.ascontiguousarray(coef.T)
+        traffic = len(support) * self.n_blocks * self.n_rows * self.dtype.itemsize
+
+        def work(start: int, stop: int) -> Array:
+            out = np.zeros(self.n_blocks)
+            hot.quadratic_forms(self.stack, by_output, support, out, start, stop)
+            return out
+
+        return np.sum(in_slices(len(support), traffic, work), axis=0)
+
+    def subset(self, index: Index) -> GramBank:
+        """The same kernels on the rows `index`, copied together."""
+        out = np.empty((len(index), self.n_blocks, len(index)), self.dtype)
+
+        def work(start: int, stop: int) -> None:
+            hot.gather_block(self.stack, index, out, start, stop)
+
+        in_slices(len(index), out.nbytes, work)
+        return GramBank(out, self.names)

@@ -1,0 +1,189 @@
+"""One pass of online mirror descent for the multiclass hinge loss.
+
+The scores of every row under every block are cached, so a row that is already right
+costs look-ups only, and an update adds one kernel row to the scores of two classes.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+
+# The first step of Pegasos shrinks by 1 - 1 up to rounding.
+VANISHING = 1e-12
+
+
+class MirrorState(NamedTuple):
+    """theta_f = scale * sum_i coef_i phi_f(x_i), with what the loop keeps of it.
+
+    `scores[k, f, i]` are unscaled; w_f = block_scale[f] * theta_f.
+    `scalars` holds scale, the step counter t, the self-tuned s and ||theta||_{2,q}.
+    """
+
+    coef: NDArray[np.float64]  # (rows, outputs), unscaled
+    scores: NDArray[np.floating]  # (outputs, blocks, rows), unscaled
+    square_norms: NDArray[np.float64]  # (blocks,), unscaled
+    block_scale: NDArray[np.floating]  # (blocks,)
+    scalars: NDArray[np.float64]  # scale, t, s, norm
+
+
+class MirrorRule(NamedTuple):
+    """What distinguishes the methods that share the pass.
+
+    online: constant step `eta`, no shrinking, no projection (OBSCURE stage 1).
+    Otherwise step q / (reg t + s_t) with projection on ||w|| <= radius; s_t is
+    self-tuned (OBSCURE stage 2) or zero (Pegasos).
+    """
+
+    q: float
+    reg: float
+    eta: float
+    radius: float
+    online: bool
+    self_tuned: bool
+
+
+@njit(cache=True, fastmath=True)
+def _refresh_block_scale(square_norms, powers, block_scale, q):
+    """block_scale_f = (||theta_f|| / ||theta||)^(q-2) / q; returns ||theta||_{2,q}.
+
+    Ratios of squared norms are at most one, so nothing overflows for huge q; a power
+    is the expensive part and is taken once a block.
+    """
+    largest = 0.0
+    for f in range(len(square_norms)):
+        square_norms[f] = max(square_norms[f], 0.0)
+        largest = max(largest, square_norms[f])
+    if largest == 0.0:
+        block_scale[:] = 0
+        return 0.0
+    total = 0.0
+    for f in range(len(square_norms)):
+        powers[f] = (square_norms[f] / largest) ** (0.5 * q)
+        total += powers[f]
+    common = total ** ((2.0 - q) / q) / q
+    for f in range(len(square_norms)):
+        if powers[f] > 0.0:
+            block_scale[f] = common * powers[f] * largest / square_norms[f]
+        else:
+            block_scale[f] = 0
+    return np.sqrt(largest) * total ** (1.0 / q)
+
+
+@njit(cache=True)
+def _shrink(scalars, rule, margin_norm):
+    """Self-tuned step of OBSCURE's stage 2 (lines 8 to 11); returns eta."""
+    scalars[1] += 1.0
+    t, s, norm = scalars[1], scalars[2], scalars[3]
+    if rule.self_tuned:
+        d = rule.reg * t + s
+        slope = rule.reg / rule.q * norm + margin_norm
+        root = np.sqrt(d * d + rule.q * slope * slope / (rule.radius * rule.radius))
+        s += 0.5 * (root - d)
+        scalars[2] = s
+    eta = rule.q / (rule.reg * t + s)
+    shrink = 1.0 - rule.reg * eta / rule.q
+    if shrink < VANISHING:
+        shrink = 0.0
+    scalars[0] *= shrink
+    scalars[3] *= shrink
+    return eta
+
+
+@njit(cache=True)
+def _restart(state):
+    """Theta was multiplied by zero (the first step of Pegasos): forget it."""
+    state.coef[:] = 0.0
+    state.scores[:] = 0
+    state.square_norms[:] = 0.0
+    state.block_scale[:] = 0
+    state.scalars[0] = 1.0
+    state.scalars[3] = 0.0
+
+
+@njit(cache=True, fastmath=True, nogil=True)
+def mirror_pass(rows, slots, state, rule, target, importance, pair_norms, order, begin):
+    """Visit the rows in `order` from position `begin`.
+
+    Returns (position, updates). A position short of the end means that the kernel
+    row of order[position] is needed and its slot is empty: fill it and call again.
+    rows[slots[i], f, j] = K_f(i, j); pair_norms[i] = ||phi(x_i, y) - phi(x_i, k)||_q.
+    """
+    coef, scores, square_norms, block_scale, scalars = state
+    n_outputs, n_blocks, n_rows = scores.shape
+    totals = np.empty(n_outputs, scores.dtype)
+    powers = np.empty(n_blocks)
+    updates = 0
+    for position in range(begin, len(order)):
+        i = order[position]
+        own = target[i]
+        for k in range(n_outputs):
+            total = totals.dtype.type(0)
+            for f in range(n_blocks):
+                total += block_scale[f] * scores[k, f, i]
+            totals[k] = total
+        rival = -1
+        for k in range(n_outputs):
+            if k != own and (rival < 0 or totals[k] > totals[rival]):
+                rival = k
+        wrong = scalars[0] * (totals[own] - totals[rival]) < 1.0
+        if wrong and slots[i] < 0:
+            return position, updates
+        if rule.online:
+            eta = rule.eta
+        else:
+            eta = _shrink(scalars, rule, pair_norms[i] * importance[i] * wrong)
+            if scalars[0] <= 0.0:
+                _restart(state)
+        if not wrong:
+            continue
+        updates += 1
+        step = eta * importance[i] / scalars[0]
+        row = rows[slots[i]]
+        for f in range(n_blocks):
+            lead = scores[own, f, i] - scores[rival, f, i]
+            square_norms[f] += 2.0 * step * lead + 2.0 * step * step * row[f, i]
+        coef[i, own] += step
+        coef[i, rival] -= step
+        change = scores.dtype.type(step)
+        own_scores = scores[own].reshape(n_blocks * n_rows)
+        rival_scores = scores[rival].reshape(n_blocks * n_rows)
+        values = row.reshape(n_blocks * n_rows)
+        for j in range(n_blocks * n_rows):
+            delta = change * values[j]
+            own_scores[j] += delta
+            rival_scores[j] -= delta
+        norm = scalars[0] * _refresh_block_scale(
+            square_norms, powers, block_scale, rule.q
+        )
+        if not rule.online and norm > rule.q * rule.radius:
+            scalars[0] *= rule.q * rule.radius / norm
+            norm = rule.q * rule.radius
+        scalars[3] = norm
+    return len(order), updates
+
+
+@njit(cache=True, fastmath=True, nogil=True)
+def hinge_sums(scores, coef, target, bound):
+    """Sum of bound_i * loss_i, sum of coef_{i,y_i}, largest coef_{i,y_i} / bound_i.
+
+    scores (outputs, rows) are those of the model; the other two need its dual side.
+    """
+    n_outputs, n_rows = scores.shape
+    loss = 0.0
+    linear = 0.0
+    largest = 0.0
+    for i in range(n_rows):
+        own = target[i]
+        rival = -1e300  # fastmath knows no infinity
+        for k in range(n_outputs):
+            if k != own:
+                rival = max(rival, scores[k, i])
+        loss += bound[i] * max(0.0, 1.0 + rival - scores[own, i])
+        linear += coef[i, own]
+        largest = max(largest, coef[i, own] / bound[i])
+    return loss, linear, largest

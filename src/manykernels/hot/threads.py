@@ -1,0 +1,35 @@
+"""Run a compiled function on slices of the rows, one thread per core."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import numba
+import numpy as np
+
+Result = TypeVar("Result")
+
+# Below this many bytes of traffic, starting threads costs more than it saves.
+WORTHWHILE_BYTES = 8 << 20
+
+
+def in_slices(
+    n_rows: int, n_bytes: float, work: Callable[[int, int], Result]
+) -> list[Result]:
+    """Return [work(start, stop), ...] over consecutive slices of range(n_rows).
+
+    The number of threads is numba's, which joblib lowers inside its workers.
+
+    Examples
+    --------
+    >>> in_slices(4, 0, lambda start, stop: stop - start)
+    [4]
+    """
+    n_threads = min(numba.get_num_threads(), n_rows)
+    if n_threads <= 1 or n_bytes < WORTHWHILE_BYTES:
+        return [work(0, n_rows)]
+    edges = np.linspace(0, n_rows, n_threads + 1).astype(int)
+    with ThreadPoolExecutor(n_threads) as pool:
+        return list(pool.map(work, edges[:-1].tolist(), edges[1:].tolist()))

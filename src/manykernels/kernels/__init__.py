@@ -1,0 +1,41 @@
+"""Kernels: what they are, how to name them, and their values on data."""
+
+from manykernels.kernels.base import Kernel
+from manykernels.kernels.columns import select_columns
+from manykernels.kernels.defaults import as_kernels, default_kernels
+from manykernels.kernels.fitted import KernelSet
+from manykernels.kernels.functions import (
+    RBF,
+    BSpline,
+    ChiSquared,
+    Constant,
+    Cosine,
+    Intersection,
+    Laplacian,
+    Linear,
+    Polynomial,
+)
+from manykernels.kernels.grammar import format_kernel, parse_kernel
+from manykernels.kernels.outside import Custom, Distance, Precomputed
+
+__all__ = [
+    "RBF",
+    "BSpline",
+    "ChiSquared",
+    "Constant",
+    "Cosine",
+    "Custom",
+    "Distance",
+    "Intersection",
+    "Kernel",
+    "KernelSet",
+    "Laplacian",
+    "Linear",
+    "Polynomial",
+    "Precomputed",
+    "as_kernels",
+    "default_kernels",
+    "format_kernel",
+    "parse_kernel",
+    "select_columns",
+]

@@ -1,0 +1,162 @@
+"""Column choices: indices, names, globs, masks, slices or a selector function."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from manykernels.kernels.base import Array, Columns
+
+
+def select_columns(
+    columns: Columns, X: Any, feature_names: Sequence[str] | None = None
+) -> Array | slice:
+    """Positions of the chosen columns of X.
+
+    Parameters
+    ----------
+    columns : None, int, str, slice, sequence or callable
+        All columns, an index, a name or glob, a slice, several of these, a boolean
+        mask, or a function that takes X and returns any of the former.
+    X : array, sparse matrix or data frame of shape (n_samples, n_features)
+        Only its shape and column names are read.
+    feature_names : sequence of str, optional
+        Names of the columns; taken from a data frame if not given.
+
+    Returns
+    -------
+    ndarray of int, or slice
+
+    Examples
+    --------
+    >>> X = np.zeros((2, 4))
+    >>> select_columns("pixel*", X, ["pixel0", "pixel1", "age", "pixel2"])
+    array([0, 1, 3])
+    >>> select_columns(slice(0, 2), X)
+    slice(0, 2, None)
+    """
+    if callable(columns):
+        chosen = columns(X)
+        if callable(chosen):
+            raise TypeError(
+                f"a column selector must return names or indices, got {chosen!r}; "
+                f"return a list of columns."
+            )
+        return select_columns(chosen, X, feature_names)
+    names = feature_names_of(X) if feature_names is None else list(feature_names)
+    return positions(columns, int(X.shape[1]), names)
+
+
+def positions(columns: Any, n: int, names: Sequence[str] | None) -> Array | slice:
+    """Positions of the chosen among ``n`` columns with these names."""
+    if columns is None:
+        return slice(0, n)
+    if isinstance(columns, slice):
+        return _checked_slice(columns, n, names)
+    if isinstance(columns, str | int | np.integer):
+        columns = (columns,)
+    items = columns.tolist() if hasattr(columns, "tolist") else list(columns)
+    if items and all(isinstance(item, bool | np.bool_) for item in items):
+        index = _from_mask(items, n)
+    else:
+        index = [i for item in items for i in _from_item(item, n, names)]
+    if len(index) == 0:
+        raise ValueError(
+            f"a kernel needs at least one column, got none from {columns!r}; "
+            f"check the column choice."
+        )
+    return np.asarray(index, dtype=np.intp)
+
+
+def feature_names_of(X: Any) -> list[str] | None:
+    """Column names of a data frame, None for anything else."""
+    names = getattr(X, "columns", None)
+    return None if names is None else [str(name) for name in names]
+
+
+def take_columns(X: Any, index: Array | slice, dtype: Any) -> Any:
+    """The chosen columns as a new C-ordered array, or as CSR if X is sparse."""
+    if sp.issparse(X):
+        return sp.csr_array(X)[:, index].astype(dtype)
+    if hasattr(X, "iloc"):
+        chosen = X.iloc[:, index].to_numpy()
+    elif hasattr(X, "to_numpy"):
+        chosen = X[:, index if isinstance(index, slice) else index.tolist()].to_numpy()
+    else:
+        chosen = np.asarray(X)[:, index]
+    try:
+        return np.array(chosen, dtype=dtype, order="C")
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"kernel columns must hold numbers, got {error}; encode text columns or "
+            f"choose numeric ones."
+        ) from error
+
+
+def _from_item(item: Any, n: int, names: Sequence[str] | None) -> Sequence[int]:
+    if isinstance(item, str):
+        return _from_name(item, names)
+    if isinstance(item, slice):
+        return range(n)[item]
+    if isinstance(item, bool | np.bool_) or not isinstance(item, int | np.integer):
+        raise TypeError(
+            f"columns must be all indices and names or all booleans, got {item!r} "
+            f"among them; use one sort."
+        )
+    if not -n <= item < n:
+        raise ValueError(
+            f"column index must be between {-n} and {n - 1}, got {item}; X has {n} "
+            f"columns."
+        )
+    return [int(item) % n]
+
+
+def _from_name(name: str, names: Sequence[str] | None) -> list[int]:
+    if names is None:
+        raise ValueError(
+            f"column {name!r} is a name but X has no column names; pass a data frame "
+            f"or feature names, or use indices."
+        )
+    if name in names:
+        return [list(names).index(name)]
+    found = [i for i, known in enumerate(names) if fnmatchcase(known, name)]
+    if not found:
+        close = get_close_matches(name, names, n=1, cutoff=0.0)
+        hint = f"; the closest name is {close[0]!r}" if close else ""
+        raise ValueError(f"column {name!r} is not among the columns of X{hint}.")
+    return found
+
+
+def _from_mask(mask: Sequence[bool], n: int) -> list[int]:
+    if len(mask) != n:
+        raise ValueError(
+            f"a column mask must have one entry per column ({n}), got {len(mask)}; "
+            f"make them agree."
+        )
+    return np.flatnonzero(mask).tolist()
+
+
+def _checked_slice(
+    columns: slice, n: int, names: Sequence[str] | None
+) -> Array | slice:
+    if isinstance(columns.start, str) or isinstance(columns.stop, str):
+        first, last = (
+            None if end is None else _from_name(end, names)[0]
+            for end in (columns.start, columns.stop)
+        )
+        # As in pandas, a slice of names includes its last one.
+        columns = slice(first, None if last is None else last + 1, columns.step)
+    index = range(n)[columns]
+    if len(index) == 0:
+        raise ValueError(
+            f"a kernel needs at least one column, got none from {columns!r} of {n} "
+            f"columns; check the column choice."
+        )
+    if index.step < 0:
+        return np.asarray(index, dtype=np.intp)
+    return slice(index.start, index.stop, None if index.step == 1 else index.step)

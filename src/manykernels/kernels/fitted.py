@@ -1,0 +1,380 @@
+"""Fitted kernels: training matrices and new rows, block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from manykernels.kernels.base import Array, Kernel
+from manykernels.kernels.build import (
+    BLOCK_BYTES,
+    as_table,
+    build,
+    fit_scalings,
+    row_blocks,
+)
+from manykernels.kernels.evaluate import (
+    Index,
+    against,
+    between,
+    make_symmetric,
+    matrix,
+    new_diagonals,
+    new_side,
+)
+from manykernels.kernels.explicit import feature_map, scaled_features
+from manykernels.kernels.groups import FeatureGroup, Group
+from manykernels.kernels.psd import (
+    Clip,
+    Psd,
+    check_matrix,
+    check_psd_option,
+    clip_matrix,
+    sample_rows,
+)
+from manykernels.kernels.scaling import Scaling
+from manykernels.kernels.sparse import sparse_matrices
+from manykernels.kernels.stacks import check_new_stack, read_stack, symmetric_tiles
+
+
+@dataclass
+class KernelSet:
+    r"""Fitted kernels on reference rows: :math:`\hat k_f(x, x_j)` for all f.
+
+    Kernels on the same columns share one product per block. The reference rows are the
+    training rows, or those kept by :meth:`restrict`.
+
+    Attributes
+    ----------
+    kernels : list of Kernel
+        Specifications with numbers in place of "scale", "median" and the like.
+    names : list of str
+        One display name per kernel, all different.
+    groups : list
+        Reference rows, one entry per set of kernels that share them.
+    scalings : list of Scaling
+        Centring and normalisation constants per kernel.
+    clips : list of Clip or None
+        Projection per kernel that was made positive semi-definite.
+    n_columns : int
+        Columns (or matrices) that new data must have.
+    n_train : int
+        Number of training rows.
+    dtype : dtype
+        Of all returned blocks.
+    support : array of int or None
+        Training positions of the reference rows once restricted.
+
+    Examples
+    --------
+    >>> from manykernels.kernels import RBF, KernelSet, Linear
+    >>> kernels = KernelSet.fit([Linear(), RBF(0.5)], [[1.0], [2.0]])
+    >>> kernels.names
+    ['linear', 'rbf(gamma=0.5)']
+    >>> kernels.stack().shape
+    (2, 2, 2)
+    >>> next(kernels.cross([[3.0]]))[1].round(2)
+    array([[[1.  , 1.  ]],
+    <BLANKLINE>
+           [[0.14, 0.61]]], dtype=float32)
+    """
+
+    kernels: list[Kernel]
+    names: list[str]
+    groups: list[Group]
+    scalings: list[Scaling]
+    n_columns: int
+    n_train: int
+    dtype: np.dtype[Any]
+    clips: list[Clip | None] = field(default_factory=list)
+    support: Array | None = None
+
+    @classmethod
+    def fit(
+        cls,
+        kernels: Sequence[Kernel],
+        X: Any,
+        *,
+        feature_names: Sequence[str] | None = None,
+        dtype: Any = np.float32,
+        psd: Psd = "check",
+    ) -> KernelSet:
+        """Fit kernels on training rows.
+
+        Parameters
+        ----------
+        kernels : sequence of Kernel
+            As returned by :func:`as_kernels`.
+        X : array, sparse matrix, data frame, or stack of given matrices
+            Training rows; for Precomputed and Distance an array of shape
+            (n, n, n_matrices), a list of n x n matrices or one matrix.
+        feature_names : sequence of str, optional
+            Column names; taken from a data frame if not given.
+        dtype : float32 or float64
+            Precision of the kernel values.
+        psd : {"check", "clip", "skip"}
+            What to do about given or custom kernels with negative eigenvalues.
+        """
+        check_psd_option(psd)
+        precision = _float_dtype(dtype)
+        built = build(kernels, X, feature_names, precision)
+        fitted = cls(
+            built.kernels,
+            built.names,
+            built.groups,
+            fit_scalings(built),
+            built.n_columns,
+            built.n_train,
+            precision,
+            [None] * len(built.kernels),
+        )
+        fitted._make_psd(psd)
+        return fitted
+
+    @property
+    def n_kernels(self) -> int:
+        """Number of kernels F."""
+        return len(self.kernels)
+
+    @property
+    def n_reference(self) -> int:
+        """Number of reference rows N."""
+        return self.n_train if self.support is None else len(self.support)
+
+    def stack(self, out: Array | None = None, *, n_threads: int = 1) -> Array:
+        """Kernel matrices of the reference rows, shape (F, N, N), exactly symmetric.
+
+        Parameters
+        ----------
+        out : array of shape (F, N, N), optional
+            Where to write, for instance a memory map.
+        n_threads : int
+            Tiles computed at the same time; worth it where BLAS itself is limited to
+            one thread.
+        """
+        shape = (self.n_kernels, self.n_reference, self.n_reference)
+        out = self._output(out, shape)
+        tiles = symmetric_tiles(self.n_reference)
+        if n_threads == 1:
+            for rows, columns in tiles:
+                self._fill_tile(out, rows, columns)
+            return out
+        with ThreadPoolExecutor(n_threads) as pool:
+            list(pool.map(lambda tile: self._fill_tile(out, *tile), tiles))
+        return out
+
+    def rows(self, index: Any) -> Array:
+        """Some reference rows against all of them, shape (F, len(index), N)."""
+        n = self.n_reference
+        index = np.atleast_1d(np.arange(n)[np.asarray(index, dtype=np.intp)])
+        out = np.empty((self.n_kernels, len(index), n), dtype=self.dtype)
+        for part in row_blocks(len(index), n, self.dtype.itemsize, BLOCK_BYTES):
+            for f, block in between(self, index[part], slice(0, n)):
+                out[f, part] = block
+        for f in range(self.n_kernels):
+            out[f, np.arange(len(index)), index] = self._diagonal(f, index)
+        return out
+
+    def diagonals(self) -> Array:
+        """Values of the reference rows with themselves, shape (F, N), float64."""
+        everyone = slice(0, self.n_reference)
+        return np.stack([self._diagonal(f, everyone) for f in range(self.n_kernels)])
+
+    def cross(
+        self, X_new: Any, block_bytes: int = 2**26
+    ) -> Iterator[tuple[slice, Array]]:
+        """Iterate over (rows, block), block[f, i, j] = k_f(x_i, x_j), shape (F, b, N).
+
+        Parameters
+        ----------
+        X_new : same kind as in fit
+            New rows; given matrices hold values with all training rows.
+        block_bytes : int
+            Memory that one yielded block may take.
+        """
+        sides = self._new_rows(X_new)
+        width = self.n_kernels * max(1, self.n_reference)
+        parts = row_blocks(len(sides[0]), width, self.dtype.itemsize, block_bytes)
+        return ((part, self._cross_block(sides, part)) for part in parts)
+
+    def cross_diagonals(self, X_new: Any) -> Array:
+        """Values of new rows with themselves, shape (F, n), float64.
+
+        Given matrices do not hold these: with them this raises a ValueError.
+        """
+        if not isinstance(self.groups[0], FeatureGroup):
+            raise ValueError(
+                "k(x, x) of new rows is known for kernels on feature columns only, got "
+                "given matrices; compute it where the matrices come from."
+            )
+        sides = self._new_rows(X_new)
+        out = np.empty((self.n_kernels, len(sides[0])))
+        for group, rows in zip(self.groups, sides, strict=True):
+            for f, values in new_diagonals(self, group, rows):
+                out[f] = values
+        return out
+
+    def restrict(self, index: Any) -> KernelSet:
+        """Keep only the reference rows `index` (positions or a mask)."""
+        index = np.asarray(index)
+        chosen = index if index.dtype == bool else index.astype(np.intp)
+        index = np.arange(self.n_reference)[chosen]
+        support = index if self.support is None else self.support[index]
+        groups = [
+            group.restrict(index, support, any(map(self.needs_all, group.members)))
+            for group in self.groups
+        ]
+        scalings = list(self.scalings)
+        for group in groups:
+            for f in group.members:
+                if not group.full:
+                    scalings[f] = scalings[f].restrict(index)
+        return replace(self, groups=groups, scalings=scalings, support=support)
+
+    def features(self) -> list[Any] | None:
+        """Explicit Phi_f of the reference rows with Phi_f Phi_f^T = kernel f.
+
+        None unless every kernel has such a form: Linear, Cosine or Constant, not
+        centred if X is sparse.
+        """
+        if not self.is_explicit:
+            return None
+        everyone = slice(0, self.n_reference)
+        sides = [group.reference(self.ids(group, everyone)) for group in self.groups]
+        return self._explicit(sides, new=False)
+
+    def new_features(self, X_new: Any) -> list[Any]:
+        """Explicit features of new rows, in the space of :meth:`features`."""
+        if not self.is_explicit:
+            raise ValueError(
+                "explicit features need Linear, Cosine and Constant kernels only, got "
+                f"{', '.join(self.names)}; use cross instead."
+            )
+        return self._explicit(self._new_rows(X_new), new=True)
+
+    @property
+    def is_explicit(self) -> bool:
+        """Whether :meth:`features` gives explicit features."""
+        return all(
+            self.kernels[f].explicit
+            and not (self.kernels[f].center and sp.issparse(group.everything().values))
+            for group in self.groups
+            for f in group.members
+        )
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether every kernel has compact support, so that matrices are sparse."""
+        return all(kernel.compact and not kernel.center for kernel in self.kernels)
+
+    def sparse_stack(self) -> list[Any]:
+        """CSR matrices of the reference rows, without ever holding a dense N x N."""
+        if not self.is_sparse:
+            raise ValueError(
+                "sparse matrices need uncentred kernels with compact support only, got "
+                f"{', '.join(self.names)}; use stack instead."
+            )
+        return sparse_matrices(self)
+
+    def needs_all(self, f: int) -> bool:
+        """Whether new rows of a kernel need their values with all training rows."""
+        implicit = self.kernels[f].center and not self.kernels[f].explicit
+        return implicit or self.clips[f] is not None
+
+    def group_of(self, f: int) -> Group:
+        """Return the group that evaluates kernel f."""
+        return next(group for group in self.groups if f in group.members)
+
+    def ids(self, group: Group, index: Index) -> Index:
+        """Positions in a group's arrays of some reference rows."""
+        if group.full and self.support is not None:
+            return self.support[index]
+        return index
+
+    def _fill_tile(self, out: Array, rows: slice, columns: slice) -> None:
+        """Write one tile of every kernel, and its mirror image."""
+        for f, block in between(self, rows, columns):
+            if rows == columns:
+                make_symmetric(block, self._diagonal(f, rows))
+            out[f, rows, columns] = block
+            if rows != columns:
+                out[f, columns, rows] = block.T
+
+    def _cross_block(self, sides: list[Any], part: slice) -> Array:
+        shape = (self.n_kernels, part.stop - part.start, self.n_reference)
+        out = np.empty(shape, dtype=self.dtype)
+        for group, rows in zip(self.groups, sides, strict=True):
+            n_columns = self.n_train if group.full else self.n_reference
+            for sub in row_blocks(shape[1], n_columns, out.itemsize, BLOCK_BYTES):
+                new = rows.take(slice(part.start + sub.start, part.start + sub.stop))
+                for f, block in against(self, group, new):
+                    out[f, sub] = block
+        return out
+
+    def _explicit(self, sides: list[Any], new: bool) -> list[Any]:
+        out: list[Any] = [None] * self.n_kernels
+        everyone = slice(0, self.n_reference)
+        for group, rows in zip(self.groups, sides, strict=True):
+            for f in group.members:
+                scaling = self.scalings[f]
+                side = scaling.side(self.ids(group, everyone))
+                if new:
+                    side = new_side(self, group, f, rows, None)
+                phi = feature_map(self.kernels[f], rows, group.offset)
+                out[f] = scaled_features(phi, scaling, side, self.dtype)
+        return out
+
+    def _new_rows(self, X_new: Any) -> list[Any]:
+        """New rows prepared for every group."""
+        if not isinstance(self.groups[0], FeatureGroup):
+            X_new = read_stack(X_new)
+            check_new_stack(X_new, self.n_columns, self.n_train)
+        else:
+            X_new = as_table(X_new)
+            _check_columns(X_new.shape[1], self.n_columns)
+        return [group.new(X_new, self.kernels, self.names) for group in self.groups]
+
+    def _make_psd(self, psd: Psd) -> None:
+        outside = [f for f, kernel in enumerate(self.kernels) if kernel.check_psd]
+        for f in outside if psd != "skip" else []:
+            if psd == "check":
+                check_matrix(matrix(self, f, sample_rows(self.n_train)), self.names[f])
+                continue
+            whole = matrix(self, f, np.arange(self.n_train))
+            clip = self.clips[f] = clip_matrix(whole)
+            if clip is not None:
+                self.scalings[f].diagonal = np.square(clip.features).sum(axis=1)
+
+    def _diagonal(self, f: int, ids: Index) -> Array:
+        return self.scalings[f].diagonal[self.ids(self.group_of(f), ids)]
+
+    def _output(self, out: Array | None, shape: tuple[int, ...]) -> Array:
+        if out is None:
+            return np.empty(shape, dtype=self.dtype)
+        if out.shape != shape:
+            raise ValueError(
+                f"out must have shape {shape}, got {out.shape}; allocate it so."
+            )
+        return out
+
+
+def _check_columns(got: int, expected: int) -> None:
+    if got != expected:
+        raise ValueError(
+            f"expected {expected} columns as in fit, got {got}; pass the same columns "
+            f"in the same order."
+        )
+
+
+def _float_dtype(dtype: Any) -> np.dtype[Any]:
+    precision = np.dtype(dtype)
+    if precision not in (np.float32, np.float64):
+        raise ValueError(
+            f"dtype must be float32 or float64, got {precision}; choose one of these."
+        )
+    return precision

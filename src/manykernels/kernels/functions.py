@@ -1,0 +1,331 @@
+"""Kernels on feature columns, each a formula with its parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+
+from manykernels.kernels import bandwidth
+from manykernels.kernels.base import Array, Kernel, require_positive
+
+
+@dataclass(frozen=True, repr=False)
+class Linear(Kernel):
+    r"""Inner product, :math:`k(x, y) = x^\top y`.
+
+    Examples
+    --------
+    >>> from manykernels.kernels import KernelSet, Linear
+    >>> KernelSet.fit([Linear(normalize=None)], [[1.0, 2.0], [3.0, 4.0]]).stack()
+    array([[[ 5., 11.],
+            [11., 25.]]], dtype=float32)
+    """
+
+    kind: ClassVar[str] = "linear"
+    explicit: ClassVar[bool] = True
+    accepts_sparse: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, repr=False)
+class Cosine(Kernel):
+    r"""Cosine of the angle, :math:`k(x, y) = x^\top y / (\|x\| \|y\|)`, 0 at x = 0.
+
+    Examples
+    --------
+    >>> from manykernels.kernels import Cosine, KernelSet
+    >>> float(KernelSet.fit([Cosine()], [[3.0, 4.0], [1.0, 0.0]]).stack()[0, 0, 1])
+    0.6000000238418579
+    """
+
+    kind: ClassVar[str] = "cosine"
+    form: ClassVar[str] = "cosine"
+    unit_diagonal: ClassVar[bool] = True
+    explicit: ClassVar[bool] = True
+    accepts_sparse: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, repr=False)
+class Polynomial(Kernel):
+    r"""Polynomial, :math:`k(x, y) = (\gamma\, x^\top y + c_0)^{degree}`.
+
+    Parameters
+    ----------
+    degree : int
+        Positive whole number.
+    gamma : float or str
+        Positive number, or "scale" = 1 / (n_features * variance), or "0.1*scale".
+    coef0 : float
+        Not negative, as the kernel would not be positive semi-definite.
+
+    Examples
+    --------
+    >>> from manykernels.kernels import KernelSet, Polynomial
+    >>> kernels = KernelSet.fit([Polynomial(2, normalize=None)], [[1.0], [2.0]])
+    >>> kernels.stack()
+    array([[[ 4.,  9.],
+            [ 9., 25.]]], dtype=float32)
+    """
+
+    degree: int = 3
+    gamma: float | str = 1.0
+    coef0: float = 1.0
+
+    kind: ClassVar[str] = "polynomial"
+    accepts_sparse: ClassVar[bool] = True
+
+    def validate(self) -> None:
+        """Degree is a positive integer, gamma > 0, coef0 >= 0."""
+        _require_degree(self, self.degree)
+        require_positive(self, "gamma", ("scale",))
+        if not 0 <= self.coef0 < np.inf:
+            raise ValueError(
+                f"coef0 of polynomial must be a number >= 0, got {self.coef0!r}; a "
+                f"negative one does not give a positive semi-definite kernel."
+            )
+
+    def resolve(self, values: Any) -> Kernel:
+        """Put a number in place of "scale"."""
+        return replace(self, gamma=bandwidth.euclidean(self.gamma, values))
+
+    def apply(self, block: Array) -> Array:
+        """(gamma * block + coef0) ** degree."""
+        if self.gamma != 1.0:
+            block *= float(self.gamma)
+        if self.coef0 != 0.0:
+            block += self.coef0
+        return integer_power(block, self.degree)
+
+
+@dataclass(frozen=True, repr=False)
+class RBF(Kernel):
+    r"""Gaussian, :math:`k(x, y) = \exp(-\gamma \|x - y\|^2)`.
+
+    Parameters
+    ----------
+    gamma : float or str
+        Positive number; "scale" = 1 / (n_features * variance); "median" = 1 / median
+        squared distance on at most 1000 training rows; or a multiple, "0.1*scale".
+
+    Examples
+    --------
+    >>> from manykernels.kernels import KernelSet, RBF
+    >>> KernelSet.fit([RBF(0.5)], [[0.0], [1.0]]).stack().round(3)
+    array([[[1.   , 0.607],
+            [0.607, 1.   ]]], dtype=float32)
+    """
+
+    gamma: float | str = "scale"
+
+    kind: ClassVar[str] = "rbf"
+    form: ClassVar[str] = "squared_distance"
+    unit_diagonal: ClassVar[bool] = True
+    accepts_sparse: ClassVar[bool] = True
+
+    def validate(self) -> None:
+        """Gamma is positive or a known word."""
+        require_positive(self, "gamma", ("scale", "median"))
+
+    def resolve(self, values: Any) -> Kernel:
+        """Put a number in place of "scale" or "median"."""
+        return replace(self, gamma=bandwidth.euclidean(self.gamma, values))
+
+    def apply(self, block: Array) -> Array:
+        """exp(-gamma * block)."""
+        block *= -float(self.gamma)
+        return np.exp(block, out=block)
+
+
+@dataclass(frozen=True, repr=False)
+class Laplacian(Kernel):
+    r"""Laplacian, :math:`k(x, y) = \exp(-\gamma \|x - y\|_1)`.
+
+    Parameters
+    ----------
+    gamma : float or str
+        Positive number; "scale" = 1 / n_features; "median" = 1 / median L1 distance
+        on at most 1000 training rows; or a multiple, "0.1*scale".
+
+    Examples
+    --------
+    >>> from manykernels.kernels import KernelSet, Laplacian
+    >>> KernelSet.fit([Laplacian(1.0)], [[0.0], [1.0]]).stack().round(3)
+    array([[[1.   , 0.368],
+            [0.368, 1.   ]]], dtype=float32)
+    """
+
+    gamma: float | str = "scale"
+
+    kind: ClassVar[str] = "laplacian"
+    family: ClassVar[str] = "manhattan"
+    form: ClassVar[str] = "manhattan"
+    unit_diagonal: ClassVar[bool] = True
+
+    def validate(self) -> None:
+        """Gamma is positive or a known word."""
+        require_positive(self, "gamma", ("scale", "median"))
+
+    def resolve(self, values: Any) -> Kernel:
+        """Put a number in place of "scale" or "median"."""
+        return replace(self, gamma=bandwidth.manhattan(self.gamma, values))
+
+    def apply(self, block: Array) -> Array:
+        """exp(-gamma * block)."""
+        block *= -float(self.gamma)
+        return np.exp(block, out=block)
+
+
+@dataclass(frozen=True, repr=False)
+class ChiSquared(Kernel):
+    r"""Exponential chi-squared, :math:`\exp(-\gamma \sum_d (x_d-y_d)^2/(x_d+y_d))`.
+
+    Parameters
+    ----------
+    gamma : float or str
+        Positive number; "mean" = 1 / mean chi-squared distance on at most 1000
+        training rows; or a multiple, "0.1*mean".
+
+    Examples
+    --------
+    >>> from manykernels.kernels import ChiSquared, KernelSet
+    >>> KernelSet.fit([ChiSquared(1.0)], [[0.0], [1.0]]).stack().round(3)
+    array([[[1.   , 0.368],
+            [0.368, 1.   ]]], dtype=float32)
+    """
+
+    gamma: float | str = "mean"
+
+    kind: ClassVar[str] = "chi_squared"
+    family: ClassVar[str] = "chi_squared"
+    form: ClassVar[str] = "chi_squared"
+    unit_diagonal: ClassVar[bool] = True
+    nonnegative: ClassVar[bool] = True
+
+    def validate(self) -> None:
+        """Gamma is positive or "mean"."""
+        require_positive(self, "gamma", ("mean",))
+
+    def resolve(self, values: Any) -> Kernel:
+        """Put a number in place of "mean"."""
+        return replace(self, gamma=bandwidth.chi_squared(self.gamma, values))
+
+    def apply(self, block: Array) -> Array:
+        """exp(-gamma * block)."""
+        block *= -float(self.gamma)
+        return np.exp(block, out=block)
+
+
+@dataclass(frozen=True, repr=False)
+class Intersection(Kernel):
+    r"""Histogram intersection, :math:`k(x, y) = \sum_d \min(x_d, y_d)`, x, y >= 0.
+
+    Examples
+    --------
+    >>> from manykernels.kernels import Intersection, KernelSet
+    >>> X = [[1.0, 2.0], [3.0, 0.0]]
+    >>> KernelSet.fit([Intersection(normalize=None)], X).stack()
+    array([[[3., 1.],
+            [1., 3.]]], dtype=float32)
+    """
+
+    kind: ClassVar[str] = "intersection"
+    family: ClassVar[str] = "intersection"
+    form: ClassVar[str] = "intersection"
+    nonnegative: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, repr=False)
+class BSpline(Kernel):
+    r"""Compact spline, :math:`k(x, y) = \max(0, 1 - \|x - y\| / width)^{degree}`.
+
+    Rows further apart than ``width`` give exactly zero, so the matrix is sparse. It is
+    positive semi-definite on one column; on d columns for sure only if
+    ``degree >= d // 2 + 1``, and nearly so when few entries are non-zero.
+
+    Parameters
+    ----------
+    width : float or str
+        Positive number; "sparse" = the distance below which 5 % of the pairs of at most
+        1000 training rows lie; or a multiple, "2*sparse".
+    degree : int
+        Positive whole number.
+
+    Examples
+    --------
+    >>> from manykernels.kernels import BSpline, KernelSet
+    >>> KernelSet.fit([BSpline(2.0)], [[0.0], [1.0], [5.0]]).stack()
+    array([[[1. , 0.5, 0. ],
+            [0.5, 1. , 0. ],
+            [0. , 0. , 1. ]]], dtype=float32)
+    """
+
+    width: float | str = "sparse"
+    degree: int = 1
+
+    kind: ClassVar[str] = "bspline"
+    form: ClassVar[str] = "squared_distance"
+    unit_diagonal: ClassVar[bool] = True
+    accepts_sparse: ClassVar[bool] = True
+    compact: ClassVar[bool] = True
+
+    def validate(self) -> None:
+        """Width is positive or "sparse", degree a positive integer."""
+        require_positive(self, "width", ("sparse",))
+        _require_degree(self, self.degree)
+
+    def resolve(self, values: Any) -> Kernel:
+        """Put a number in place of "sparse"."""
+        return replace(self, width=bandwidth.sparse_width(self.width, values))
+
+    def apply(self, block: Array) -> Array:
+        """max(0, 1 - sqrt(block) / width) ** degree."""
+        np.sqrt(block, out=block)
+        block *= -1.0 / float(self.width)
+        block += 1.0
+        np.maximum(block, 0.0, out=block)
+        return integer_power(block, self.degree)
+
+
+@dataclass(frozen=True, repr=False)
+class Constant(Kernel):
+    """The bias kernel, k(x, y) = 1.
+
+    Examples
+    --------
+    >>> from manykernels.kernels import Constant, KernelSet
+    >>> KernelSet.fit([Constant()], [[3.0], [4.0]]).stack()
+    array([[[1., 1.],
+            [1., 1.]]], dtype=float32)
+    """
+
+    kind: ClassVar[str] = "constant"
+    family: ClassVar[str] = "constant"
+    form: ClassVar[str] = "constant"
+    unit_diagonal: ClassVar[bool] = True
+    explicit: ClassVar[bool] = True
+    accepts_sparse: ClassVar[bool] = True
+
+
+def integer_power(block: Array, degree: int) -> Array:
+    """Raise a block to a power in place, by repeated squaring.
+
+    >>> integer_power(np.array([2.0, 3.0]), 5)
+    array([ 32., 243.])
+    """
+    if degree == 1:
+        return block
+    odd = block.copy() if degree % 2 else None
+    integer_power(np.square(block, out=block), degree // 2)
+    if odd is not None:
+        block *= odd
+    return block
+
+
+def _require_degree(kernel: Kernel, degree: Any) -> None:
+    if not isinstance(degree, Integral) or isinstance(degree, bool) or degree < 1:
+        raise ValueError(
+            f"degree of {kernel.kind} must be a whole number >= 1, got {degree!r}; "
+            f"choose 1, 2, 3 or more."
+        )

@@ -1,0 +1,205 @@
+"""Kernels as short texts: ``kind[:param=value[,param=value...]][@columns]``."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from difflib import get_close_matches
+from typing import Any
+from urllib.parse import unquote
+
+from manykernels.kernels.base import SHARED_FIELDS, Columns, Kernel, column_parts
+from manykernels.kernels.functions import (
+    RBF,
+    BSpline,
+    ChiSquared,
+    Constant,
+    Cosine,
+    Intersection,
+    Laplacian,
+    Linear,
+    Polynomial,
+)
+from manykernels.kernels.outside import Distance, Precomputed
+
+KERNELS: dict[str, type[Kernel]] = {
+    cls.kind: cls
+    for cls in (
+        Linear,
+        Polynomial,
+        RBF,
+        Laplacian,
+        ChiSquared,
+        Intersection,
+        Cosine,
+        BSpline,
+        Constant,
+        Distance,
+        Precomputed,
+    )
+}
+ALIASES = {"poly": "polynomial", "gaussian": "rbf", "chi2": "chi_squared"}
+
+_RANGE = re.compile(r"(\d+)-(\d+)", re.ASCII)
+_SLICE = re.compile(r"(-?\d*):(-?\d*)(?::(-?\d+))?", re.ASCII)
+_INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
+_FLOAT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_SPECIAL = "%+@;:,="
+_WORDS = {"none": None, "true": True, "false": False}
+
+
+def parse_kernel(text: str) -> Kernel:
+    """Read one kernel from a text.
+
+    Columns are a name or glob, an index ``3``, an inclusive range ``0-13``, a slice
+    ``0:14``, or several joined by ``+``. Special characters inside names are written
+    as %XX, as in web addresses.
+
+    Examples
+    --------
+    >>> parse_kernel("rbf:gamma=0.5@pixel*")
+    RBF(gamma=0.5, columns='pixel*')
+    >>> parse_kernel("polynomial:degree=2,center=true@0-2+5")
+    Polynomial(degree=2, columns=(0, 1, 2, 5), center=True)
+    """
+    head, at, where = text.strip().partition("@")
+    kind, _, options = head.partition(":")
+    cls = _kernel_class(kind.strip())
+    settings = _parse_options(cls, options)
+    if at:
+        settings["columns"] = _parse_columns(where, text)
+    return cls(**settings)
+
+
+def format_kernel(kernel: Kernel) -> str:
+    """Write a kernel so that :func:`parse_kernel` reads it back.
+
+    Examples
+    --------
+    >>> from manykernels.kernels import RBF
+    >>> format_kernel(RBF("0.1*scale", columns=[0, 1, 2], normalize=None))
+    'rbf:gamma=0.1*scale,normalize=none@0-2'
+    """
+    if KERNELS.get(kernel.kind) is not type(kernel):
+        raise ValueError(
+            f"only built-in kernels can be written as text, got {kernel!r}; keep the "
+            f"object itself."
+        )
+    settings = kernel.settings()
+    columns = settings.pop("columns", None)
+    options = ",".join(f"{key}={_format_value(v)}" for key, v in settings.items())
+    where = "" if columns is None else f"@{_format_columns(columns)}"
+    return kernel.kind + (f":{options}" if options else "") + where
+
+
+def _kernel_class(kind: str) -> type[Kernel]:
+    name = ALIASES.get(kind.lower(), kind.lower())
+    if name not in KERNELS:
+        close = get_close_matches(name, KERNELS, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else "choose one of these."
+        raise ValueError(
+            f"kernel kind must be one of {', '.join(KERNELS)}, got {kind!r}; {hint}"
+        )
+    return KERNELS[name]
+
+
+def _parse_options(cls: type[Kernel], options: str) -> dict[str, Any]:
+    own = [f.name for f in fields(cls) if f.name not in SHARED_FIELDS]
+    known = [*own, "name", "normalize", "center"]
+    settings: dict[str, Any] = {}
+    for option in options.split(",") if options.strip() else []:
+        key, equals, value = (part.strip() for part in option.partition("="))
+        if key not in known or not equals:
+            raise ValueError(
+                f"parameters of {cls.kind} are {', '.join(known)}, written as "
+                f"name=value, got {option.strip()!r}; choose among these."
+            )
+        if key in settings:
+            raise ValueError(
+                f"each parameter may come once, got {key!r} twice; leave one out."
+            )
+        settings[key] = unquote(value) if key == "name" else _parse_value(value)
+    return settings
+
+
+def _parse_value(value: str) -> Any:
+    if value.lower() in _WORDS:
+        return _WORDS[value.lower()]
+    if _INTEGER.fullmatch(value):
+        return int(value)
+    return float(value) if _FLOAT.fullmatch(value) else unquote(value)
+
+
+def _parse_columns(where: str, text: str) -> Columns:
+    parts = [part.strip() for part in where.split("+")]
+    if not all(parts):
+        raise ValueError(
+            f"columns must follow '@' and each '+', got {text!r}; write for instance "
+            f"rbf@0-13 or rbf@age+pixel*."
+        )
+    several = len(parts) > 1
+    columns = [item for part in parts for item in _parse_column(part, text)]
+    if not several and (len(columns) == 1 and not _RANGE.fullmatch(parts[0])):
+        return columns[0]
+    if any(isinstance(item, slice) for item in columns):
+        raise ValueError(
+            f"a slice of columns must stand alone, got {text!r}; write a range such as "
+            f"0-13 to join it with others."
+        )
+    return tuple(columns)
+
+
+def _parse_column(part: str, text: str) -> list[Any]:
+    if _INTEGER.fullmatch(part):
+        return [int(part)]
+    if found := _RANGE.fullmatch(part):
+        first, last = int(found[1]), int(found[2])
+        if last < first:
+            raise ValueError(
+                f"a range of columns must go upwards, got {part!r} in {text!r}; write "
+                f"{last}-{first}."
+            )
+        return list(range(first, last + 1))
+    if found := _SLICE.fullmatch(part):
+        return [slice(*(int(end) if end else None for end in found.groups()))]
+    return [unquote(part)]
+
+
+def _format_columns(columns: Any) -> str:
+    if callable(columns):
+        raise ValueError(
+            f"a column selector function cannot be written as text, got {columns!r}; "
+            f"use names or indices."
+        )
+    if not isinstance(columns, tuple):
+        return _format_column(columns)
+    texts = [item for item in columns if isinstance(item, str)]
+    if texts:
+        return "+".join(map(_format_column, columns))
+    joined = "+".join(column_parts(columns))
+    # One index in a list is written as a range, to be read back as a list.
+    return f"{joined}-{joined}" if joined.isdigit() else joined
+
+
+def _format_column(item: Any) -> str:
+    if not isinstance(item, str):
+        return column_parts((item,))[0]
+    looks_numeric = any(p.fullmatch(item) for p in (_INTEGER, _RANGE, _SLICE))
+    return _escape(item, everything=looks_numeric)
+
+
+def _format_value(value: Any) -> str:
+    if value is None or isinstance(value, bool):
+        return str(value).lower()
+    return _escape(value) if isinstance(value, str) else repr(value)
+
+
+def _escape(text: str, everything: bool = False) -> str:
+    """Special characters as %XX; all of them where the text looks like a number."""
+    everything = everything or text != text.strip()
+    return "".join(
+        "".join(f"%{byte:02X}" for byte in c.encode())
+        if everything or c in _SPECIAL
+        else c
+        for c in text
+    )

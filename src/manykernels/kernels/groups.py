@@ -1,0 +1,186 @@
+"""Kernels that read the same rows, evaluated together block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+
+from manykernels.kernels.base import Array, Kernel
+from manykernels.kernels.columns import take_columns
+from manykernels.kernels.custom import custom_block, custom_diagonal
+from manykernels.kernels.rows import (
+    Rows,
+    derive,
+    form_diagonal,
+    pairwise,
+    prepare_rows,
+)
+from manykernels.kernels.stacks import GivenRows, require_finite, require_nonnegative
+
+
+@dataclass
+class FeatureGroup:
+    """Kernels of one family on the same columns of a feature table.
+
+    Attributes
+    ----------
+    family : str
+        The shared quantity, a key of `rows.pairwise`, or "custom".
+    columns : array of int or slice
+        Positions in the table.
+    offset : array of shape (d,) or None
+        Subtracted from the rows, so that distances lose no digits in float32.
+    rows : Rows
+        Reference rows in the group's working precision.
+    members : list of int
+        Positions of its kernels in the set.
+    full : bool
+        Whether all training rows are held although the set keeps only some.
+    """
+
+    family: str
+    columns: Array | slice
+    offset: Array | None
+    rows: Rows
+    members: list[int]
+    full: bool = False
+
+    def everything(self) -> Any:
+        """Return all reference rows."""
+        return self.rows
+
+    def reference(self, ids: Array | slice) -> Any:
+        """Return some reference rows."""
+        return self.rows.take(ids)
+
+    def new(self, X: Any, kernels: Sequence[Kernel], names: Sequence[str]) -> Rows:
+        """Select, check and prepare the columns of new rows."""
+        values = read_values(X, self.columns)
+        for f in self.members:
+            check_values(kernels[f], names[f], values)
+        return prepare_rows(values, self.offset, self.rows.values.dtype)
+
+    def blocks(
+        self, kernels: Sequence[Kernel], names: Sequence[str], a: Rows, b: Rows
+    ) -> Iterator[tuple[int, Array]]:
+        """Yield (kernel position, new block) from one shared quantity."""
+        if self.family == "custom":
+            for f in self.members:
+                yield f, custom_block(kernels[f], names[f], a.values, b.values)
+            return
+        shared = pairwise(self.family, a, b)
+        for f in self.members:
+            yield f, kernels[f].apply(derive(kernels[f].form, shared, a, b))
+
+    def diagonal(self, kernel: Kernel, name: str, rows: Rows) -> Array:
+        """k(x, x) in float64."""
+        if self.family == "custom":
+            return custom_diagonal(kernel, name, rows.values)
+        return kernel.diagonal_of(form_diagonal(kernel.form, rows))
+
+    def restrict(self, index: Array, support: Array, keep_all: bool) -> FeatureGroup:
+        """Keep the reference rows `index`."""
+        if self.full or keep_all:
+            return replace(self, full=True)
+        return replace(self, rows=self.rows.take(index))
+
+
+@dataclass
+class GivenGroup:
+    """Kernels read from one matrix of a given stack.
+
+    Attributes
+    ----------
+    position : int
+        Which matrix of the stack.
+    matrix : array
+        Its rows and columns of the reference rows; a view of what was given until the
+        set is restricted.
+    ids : array of int or None
+        Training positions of the reference rows once restricted.
+    dtype : dtype
+        Working precision.
+    members : list of int
+        Positions of its kernels in the set.
+    full : bool
+        True once restricted: new rows always come with all training columns.
+    """
+
+    position: int
+    matrix: Array
+    dtype: Any
+    members: list[int]
+    ids: Array | None = None
+    full: bool = False
+
+    offset: ClassVar[None] = None
+
+    def everything(self) -> Any:
+        """Return all training columns."""
+        return GivenRows(self.matrix, slice(None))
+
+    def reference(self, ids: Array | slice) -> Any:
+        """Return some reference rows, named by their training positions."""
+        local = ids if self.ids is None else _positions_in(self.ids, ids)
+        return GivenRows(self.matrix[local], local)
+
+    def new(self, X: Any, kernels: Sequence[Kernel], names: Sequence[str]) -> GivenRows:
+        """Pick this group's matrix of new rows; `X` is a sequence of matrices."""
+        matrix = X[self.position]
+        for f in self.members:
+            require_finite(matrix, names[f])
+            if kernels[f].nonnegative:
+                require_nonnegative(matrix, names[f])
+        return GivenRows(matrix, slice(None))
+
+    def blocks(
+        self,
+        kernels: Sequence[Kernel],
+        names: Sequence[str],
+        a: GivenRows,
+        b: GivenRows,
+    ) -> Iterator[tuple[int, Array]]:
+        """Yield (kernel position, copy of the given block as kernel values)."""
+        for f in self.members:
+            block = np.array(a.values[:, b.ids], dtype=self.dtype, order="C")
+            yield f, kernels[f].apply(block)
+
+    def diagonal(self, kernel: Kernel, name: str, rows: GivenRows) -> Array:
+        """k(x, x) of training rows in float64."""
+        return kernel.diagonal_of(np.diagonal(rows.values))
+
+    def restrict(self, index: Array, support: Array, keep_all: bool) -> GivenGroup:
+        """Keep the matrix of the reference rows only."""
+        matrix = np.array(self.matrix[np.ix_(index, index)])
+        return replace(self, matrix=matrix, ids=support, full=True)
+
+
+# Both evaluate blocks between `reference` rows, or of `new` rows against `everything`.
+Group: TypeAlias = FeatureGroup | GivenGroup
+
+
+def read_values(X: Any, columns: Array | slice) -> Any:
+    """The columns in float32 if X is, else in float64."""
+    single = getattr(X, "dtype", None) == np.float32
+    return take_columns(X, columns, np.float32 if single else np.float64)
+
+
+def check_values(kernel: Kernel, name: str, values: Any) -> None:
+    """Raise where a kernel cannot read these values."""
+    if sp.issparse(values) and not kernel.accepts_sparse:
+        raise TypeError(
+            f"kernel {name!r} needs a dense table, got a sparse one; call .toarray() "
+            f"on it first."
+        )
+    if kernel.nonnegative:
+        require_nonnegative(values, name)
+
+
+def _positions_in(ids: Array, wanted: Any) -> Array:
+    """Where each wanted id stands in `ids`."""
+    order = np.argsort(ids)
+    return order[np.searchsorted(ids, wanted, sorter=order)]

@@ -1,0 +1,86 @@
+"""Positive semi-definiteness of kernels that come from outside: check or clip."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+from scipy.linalg import eigh, eigvalsh
+
+from manykernels.kernels.base import Array
+
+Psd: TypeAlias = Literal["check", "clip", "skip"]
+
+SAMPLE_ROWS = 256
+TOLERANCE = 1e-5
+
+
+@dataclass
+class Clip:
+    r"""Projection on the eigenvectors with positive eigenvalues.
+
+    With :math:`K = U \Lambda U^\top` restricted to :math:`\lambda > 0`, a row
+    :math:`r = k(x, \cdot)` becomes :math:`r\, U U^\top`, computed as
+    :math:`(r\, U \Lambda^{-1/2}) (U \Lambda^{1/2})^\top`.
+
+    Attributes
+    ----------
+    whiten : array of shape (n_train, rank)
+        U times the inverse root of the eigenvalues.
+    features : array of shape (n_train, rank)
+        U times the root of the eigenvalues.
+    """
+
+    whiten: Array
+    features: Array
+
+    def between(self, rows: Array | slice, columns: Array | slice) -> Array:
+        """Clipped values between reference rows."""
+        return self.features[rows] @ self.features[columns].T
+
+    def against(self, block: Array) -> Array:
+        """Clipped values of new rows, given their values with all training rows."""
+        return (block @ self.whiten) @ self.features.T
+
+
+def sample_rows(n: int) -> Array:
+    """Return all rows if there are few, otherwise 256 drawn with a fixed seed."""
+    if n <= SAMPLE_ROWS:
+        return np.arange(n)
+    drawn = np.random.default_rng(0).choice(n, SAMPLE_ROWS, replace=False)
+    return np.sort(drawn)
+
+
+def check_matrix(matrix: Array, name: str) -> None:
+    """Raise if a principal submatrix has a negative eigenvalue.
+
+    By interlacing, the whole matrix then has one at least as negative.
+    """
+    values = eigvalsh(matrix.astype(np.float64))
+    if values[0] < -TOLERANCE * np.abs(values).max():
+        raise ValueError(
+            f"kernel {name!r} must be positive semi-definite, got a smallest "
+            f"eigenvalue of {values[0]:.4g} next to a largest of {values[-1]:.4g}; "
+            f"pass psd='clip' to set negative eigenvalues to zero."
+        )
+
+
+def clip_matrix(matrix: Array) -> Clip | None:
+    """Return the projection for an indefinite matrix, None if there is no need."""
+    values, vectors = eigh(matrix.astype(np.float64))
+    limit = TOLERANCE * float(np.abs(values).max())
+    if values[0] >= -limit:
+        return None
+    # Directions with rounding-size eigenvalues only amplify noise in `whiten`.
+    kept = values > 1e-12 * values[-1]
+    roots = np.sqrt(values[kept])
+    return Clip(vectors[:, kept] / roots, vectors[:, kept] * roots)
+
+
+def check_psd_option(psd: str) -> None:
+    """Raise unless the option is known."""
+    if psd not in ("check", "clip", "skip"):
+        raise ValueError(
+            f"psd must be 'check', 'clip' or 'skip', got {psd!r}; choose one of these."
+        )

@@ -1,0 +1,40 @@
+"""What a solver may ask of a loss."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Target = NDArray[np.int64]
+
+
+class Loss(Protocol):
+    """A convex function of the scores of one row, for all rows at once.
+
+    `dual` is in units of one row: feasible points are minus subgradients, so that
+    Fenchel's inequality reads value(s) + conjugate(u) >= -<s, u>, with equality
+    at u = -gradient(s).
+    """
+
+    name: str
+
+    def value(self, scores: Array, target: Target) -> Array:
+        """Loss of every row, shape (rows,)."""
+
+    def gradient(self, scores: Array, target: Target) -> Array:
+        """One subgradient per row, shape (rows, outputs)."""
+
+    def conjugate(self, dual: Array, target: Target) -> Array:
+        """The conjugate at minus the dual point, per row; infinite if infeasible."""
+
+    def make_feasible(self, dual: Array, target: Target) -> Array:
+        """A point of the conjugate's domain near the dual point."""
+
+    def feasible_scale(self, dual: Array, target: Target) -> float:
+        """The largest t with t * dual feasible; 0 if there is none."""
+
+    def predict(self, scores: Array) -> Target:
+        """Index of the predicted output, per row."""

@@ -1,0 +1,234 @@
+"""Certified multiclass MKL: dual ascent under frozen kernel weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manykernels.banks.base import Array, Bank, Index, support_of
+from manykernels.hot.dual import dual_sweeps, frozen_values
+from manykernels.losses.hinge import margins
+from manykernels.solvers.acceleration import WeightSearch
+from manykernels.solvers.loop import (
+    Callback,
+    Iterate,
+    SolveResult,
+    relative_gap,
+    run,
+)
+from manykernels.solvers.mixture import DualMixture
+from manykernels.solvers.problem import Expansion, Problem
+from manykernels.solvers.requirements import require_hinge
+
+SWEEPS = 20  # between two looks at which rows still matter
+FIRST_GOAL = 0.3  # relative gap asked of the very first round
+INNER_SHARE = 0.1  # part of the current gap that a round may leave unsolved
+NEAR_MARGIN = 0.3  # rows this close to the margin stay among the working rows
+FINISHED = 0.8  # share of the tolerance at which a working set is solved
+DENSE = 0.7  # working sets above this share of the rows are not worth a copy
+
+
+@dataclass(frozen=True)
+class DualAscent:
+    r"""Freeze d, ascend the dual on :math:`K_d = \sum_f d_f K_f`, update d, repeat.
+
+    For 1 <= p <= 2. A round combines the kernels once and then needs one kernel row
+    an update, whatever the number of kernels; the block norms at its end give the
+    next weights and both sides of the certificate. Large problems start on a subset
+    of the rows and go on with the rows that the current model leaves near the margin;
+    only a check on all the rows ends the search.
+
+    Parameters
+    ----------
+    tol : float
+        Relative duality gap to reach.
+    max_iter : int
+        Rounds at most.
+    subset : int
+        Rows of the first working set; smaller problems use all rows at once.
+    random_state : int, Generator or None
+
+    References
+    ----------
+    Crammer and Singer (2001) for the row problem; the weights follow Kloft et al.
+    (2011) with Anderson (1965) mixing.
+    """
+
+    tol: float = 1e-2
+    max_iter: int = 200
+    subset: int = 1500
+    random_state: int | np.random.Generator | None = None
+
+    def solve(
+        self,
+        problem: Problem,
+        start: Expansion | None = None,
+        callback: Callback | None = None,
+    ) -> SolveResult:
+        """Solve to the relative gap `tol`, or until `max_iter` rounds are spent."""
+        require_hinge(problem, type(self).__name__)
+        start = start or problem.zero()
+        rng = np.random.default_rng(self.random_state)
+        iterates = _Rounds(problem, start, rng, self).iterates()
+        return run(iterates, start, tol=self.tol, callback=callback)
+
+
+class _Rounds:
+    """The state of the search: coefficients, weights, and the rows at work."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        start: Expansion,
+        rng: np.random.Generator,
+        solver: DualAscent,
+    ) -> None:
+        self.problem = problem
+        self.rng = rng
+        self.solver = solver
+        unit = start.coef / problem.bound[:, None]
+        feasible = problem.loss.make_feasible(unit, problem.target)
+        self.coef = feasible * problem.bound[:, None]
+        self.search = WeightSearch(
+            problem.norm, problem.norm.normalize_weights(start.weights)
+        )
+        self.mixture = DualMixture(problem.norm)
+        self.gap = np.inf  # relative, on the working rows
+        self.goal = FIRST_GOAL  # relative gap asked of the next frozen problem
+
+    def iterates(self) -> Iterator[Iterate]:
+        """One iterate per round on all the rows, and per finished working set."""
+        left = self.solver.max_iter
+        rows = self._first_rows()
+        while left > 0:
+            work = _WorkingSet(self.problem, rows, self.coef, self.rng)
+            everything = len(rows) == self.problem.n_rows
+            self.search.restart()
+            updates = 0
+            finished = False
+            while left > 0 and not finished:
+                left -= 1
+                weights = self.search.weights
+                updates += work.ascend(weights, self.goal)
+                norms = work.theta_norms()
+                self.coef[rows] = work.coef
+                self._measure(work, norms)
+                finished = left == 0 or self.gap <= FINISHED * self.solver.tol
+                if finished:
+                    # The certificate: float64, from the kernels, on all rows.
+                    scores = self.problem.bank.scores(self.coef, weights)
+                    yield self._iterate(weights, scores, norms, updates)
+                elif everything:
+                    yield self._iterate(weights, work.scores.T, norms, updates)
+                    updates = 0
+                self._advance(work, norms)
+            rows = self._working_rows(scores)
+
+    def _measure(self, work: _WorkingSet, norms: Array) -> None:
+        """The certificate's relative gap, with the loss of the working rows only."""
+        linear, _, loss = work.values()
+        primal = self.problem.norm.value(self.search.weights * norms) + loss
+        self.gap = relative_gap(primal, self.mixture.add(self.coef, linear, norms))
+
+    def _iterate(
+        self, weights: Array, scores: Array, norms: Array, updates: int
+    ) -> Iterate:
+        coef = self.coef
+        return Iterate(
+            objective=self.problem.primal_value(scores, weights * norms),
+            dual_bound=self.problem.reg * self.mixture.value,
+            updates=updates,
+            snapshot=lambda: Expansion(coef.copy(), weights),
+        )
+
+    def _advance(self, work: _WorkingSet, norms: Array) -> None:
+        """Next weights, and how precisely to solve the next frozen problem."""
+        linear, quadratic, loss = work.values()
+        self.goal = min(self.goal, INNER_SHARE * max(self.gap, self.solver.tol))
+        self.search.step(norms, linear - 0.5 * quadratic, 0.5 * quadratic + loss)
+
+    def _first_rows(self) -> Index:
+        n_rows = self.problem.n_rows
+        if n_rows <= 2 * self.solver.subset:
+            return np.arange(n_rows)
+        chosen = self.rng.permutation(n_rows)[: self.solver.subset]
+        return np.union1d(chosen, support_of(self.coef))
+
+    def _working_rows(self, scores: Array) -> Index:
+        """Support rows and rows whose margin is small."""
+        near = margins(scores, self.problem.target) < 1.0 + NEAR_MARGIN
+        near[support_of(self.coef)] = True
+        return np.arange(len(near)) if near.mean() > DENSE else np.flatnonzero(near)
+
+
+class _WorkingSet:
+    """The problem on some of the rows, with one combined kernel."""
+
+    def __init__(
+        self, problem: Problem, rows: Index, coef: Array, rng: np.random.Generator
+    ) -> None:
+        everything = len(rows) == problem.n_rows
+        self.bank: Bank = problem.bank if everything else problem.bank.subset(rows)
+        self.target = problem.target[rows]
+        self.bound = problem.bound[rows]
+        self.coef = coef[rows]
+        self.rng = rng
+        self.scores: NDArray[np.float64] = np.zeros(self.coef.shape).T
+
+    def ascend(self, weights: Array, goal: float) -> int:
+        """Solve the problem with these weights to a relative gap; returns updates."""
+        every = np.arange(len(self.target))
+        gram = self.bank.combine(weights, every)
+        self.scores = np.ascontiguousarray(self._product(gram, self.coef))
+        updates = 0
+        for _ in range(SWEEPS):
+            updates += self._ascend_active(gram, goal)
+            if self._relative_gap() <= goal:
+                break
+        return updates
+
+    def _ascend_active(self, gram: NDArray[np.floating], goal: float) -> int:
+        """Sweeps over the rows that can change, with their part of the kernel only."""
+        active = self._active_rows()
+        part = np.ascontiguousarray(gram[np.ix_(active, active)])
+        coef = self.coef[active]
+        scores = np.ascontiguousarray(self.scores[:, active])
+        orders = np.stack([self.rng.permutation(len(active)) for _ in range(SWEEPS)])
+        _, updates = dual_sweeps(
+            part, self.target[active], self.bound[active], coef, scores, orders, goal
+        )
+        change = coef - self.coef[active]
+        self.scores += self._product(gram[active].T, change)
+        self.coef[active] = coef
+        return int(updates)
+
+    def _active_rows(self) -> Index:
+        active = margins(self.scores.T, self.target) < 1.0
+        active[support_of(self.coef)] = True
+        return np.flatnonzero(active)
+
+    @staticmethod
+    def _product(gram: NDArray[np.floating], coef: Array) -> Array:
+        """(gram @ coef)' in float64, multiplied in the precision of the kernel."""
+        support = support_of(coef)
+        part = gram[:, support] if len(support) < len(coef) else gram
+        product = part @ coef[support].astype(gram.dtype)
+        return np.asarray(product.T, dtype=np.float64)
+
+    def _relative_gap(self) -> float:
+        linear, quadratic, loss = self.values()
+        return relative_gap(0.5 * quadratic + loss, linear - 0.5 * quadratic)
+
+    def values(self) -> tuple[float, float, float]:
+        """Sum of the own coefficients, quadratic form, sum of the weighted losses."""
+        linear, quadratic, loss = frozen_values(
+            self.target, self.bound, self.coef, self.scores
+        )
+        return float(linear), float(quadratic), float(loss)
+
+    def theta_norms(self) -> Array:
+        """||theta_f|| of the current coefficients."""
+        return np.sqrt(np.maximum(self.bank.square_norms(self.coef), 0.0))

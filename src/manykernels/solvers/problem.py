@@ -1,0 +1,131 @@
+"""The one definition of the problem, its objective and its certificate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manykernels.banks.base import Bank
+from manykernels.losses.base import Loss
+from manykernels.norms.group import LpGroupNorm
+
+Array = NDArray[np.float64]
+Target = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """A model on the training rows: w_f = weights_f * sum_i phi_f(x_i) (x) coef_i."""
+
+    coef: Array  # (rows, outputs)
+    weights: Array  # (blocks,)
+
+
+@dataclass(frozen=True)
+class Problem:
+    r"""minimise :math:`\frac\lambda2 \|w\|_{2,p}^2 + \frac1W \sum_i c_i\, loss_i`.
+
+    W is the sum of the sample weights c and :math:`\lambda = 1 / (C W)`: with unit
+    weights, C times the sum of the losses plus half the squared norm, divided by C N.
+
+    Parameters
+    ----------
+    bank : Bank
+    target : int array of shape (rows,)
+    n_outputs : int
+    loss : Loss
+    norm : LpGroupNorm
+    C : float
+    sample_weight : array of shape (rows,), positive
+
+    Examples
+    --------
+    >>> from manykernels.banks import GramBank
+    >>> from manykernels.losses import MulticlassHinge
+    >>> problem = Problem(GramBank(np.eye(2)[:, None, :]), np.array([0, 1]), 2,
+    ...                   MulticlassHinge(), LpGroupNorm(1.5), 1.0, np.ones(2))
+    >>> zero = Expansion(np.zeros((2, 2)), np.ones(1))
+    >>> problem.objective(zero), problem.duality_gap(zero)
+    (1.0, 1.0)
+    """
+
+    bank: Bank
+    target: Target
+    n_outputs: int
+    loss: Loss
+    norm: LpGroupNorm
+    C: float
+    sample_weight: Array
+
+    @property
+    def n_rows(self) -> int:
+        """Number of training rows."""
+        return len(self.target)
+
+    @property
+    def reg(self) -> float:
+        """The regularisation lambda = 1 / (C W)."""
+        return 1.0 / (self.C * float(self.sample_weight.sum()))
+
+    @property
+    def bound(self) -> Array:
+        """Largest dual coefficient of each row, C c_i."""
+        return self.C * self.sample_weight
+
+    def zero(self) -> Expansion:
+        """The model that scores everything zero."""
+        coef = np.zeros((self.n_rows, self.n_outputs))
+        return Expansion(coef, self.norm.uniform_weights(self.bank.n_blocks))
+
+    def objective(self, model: Expansion) -> float:
+        """The primal value of a model, from the kernels."""
+        scores = self.bank.scores(model.coef, model.weights)
+        return self.primal_value(scores, model.weights * self.theta_norms(model.coef))
+
+    def duality_gap(self, model: Expansion) -> float:
+        """Objective minus the best dual value that the model's coefficients offer.
+
+        An upper bound on how far the objective is above the optimum.
+        """
+        unit = self.loss.make_feasible(model.coef / self.bound[:, None], self.target)
+        feasible = unit * self.bound[:, None]
+        candidates = [
+            self.dual_bound(coef, self.theta_norms(coef))
+            for coef in (model.coef, feasible)
+        ]
+        return self.objective(model) - max(candidates)
+
+    def theta_norms(self, coef: Array) -> Array:
+        """||theta_f|| of every block; tiny negative squares are rounding."""
+        return np.sqrt(np.maximum(self.bank.square_norms(coef), 0.0))
+
+    def primal_value(self, scores: Array, block_norms: Array) -> float:
+        """Objective from scores and the norms ||w_f||."""
+        losses = self.loss.value(scores, self.target)
+        mean_loss = np.average(losses, weights=self.sample_weight)
+        return self.reg * self.norm.value(block_norms) + float(mean_loss)
+
+    def dual_value(self, coef: Array, theta_norms: Array) -> float:
+        """The dual objective at coef; minus infinity where it is infeasible."""
+        unit = coef / self.bound[:, None]
+        conjugates = self.loss.conjugate(unit, self.target)
+        mean_conjugate = np.average(conjugates, weights=self.sample_weight)
+        return -float(mean_conjugate) - self.reg * self.norm.dual_value(theta_norms)
+
+    def dual_bound(self, coef: Array, theta_norms: Array) -> float:
+        """The largest dual value on the ray through coef (at least that of zero).
+
+        The conjugates here are linear along a feasible ray, so the best scale has a
+        closed form and costs no kernel value.
+        """
+        unit = coef / self.bound[:, None]
+        limit = self.loss.feasible_scale(unit, self.target)
+        if limit == 0.0:
+            return 0.0
+        conjugates = self.loss.conjugate(limit * unit, self.target)
+        gain = -float(np.average(conjugates, weights=self.sample_weight)) / limit
+        cost = 2.0 * self.reg * self.norm.dual_value(theta_norms)
+        scale = limit if cost == 0.0 else min(limit, gain / cost)
+        return scale * gain - 0.5 * scale * scale * cost

@@ -1,0 +1,126 @@
+"""Kernels as text: reading, writing, round trips, errors."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from manykernels.kernels import (
+    RBF,
+    BSpline,
+    ChiSquared,
+    Constant,
+    Cosine,
+    Custom,
+    Distance,
+    Intersection,
+    Laplacian,
+    Linear,
+    Polynomial,
+    Precomputed,
+    format_kernel,
+    parse_kernel,
+)
+
+PAIRS = [
+    ("linear", Linear()),
+    ("rbf:gamma=0.5@pixel*", RBF(0.5, columns="pixel*")),
+    ("rbf:gamma=0.1*scale", RBF("0.1*scale")),
+    ("polynomial:degree=5,gamma=scale", Polynomial(5, gamma="scale")),
+    ("linear@3", Linear(columns=3)),
+    ("linear@-1", Linear(columns=-1)),
+    ("linear@0-3", Linear(columns=[0, 1, 2, 3])),
+    ("linear@0-2+7+age", Linear(columns=[0, 1, 2, 7, "age"])),
+    ("linear@0:14", Linear(columns=slice(0, 14))),
+    ("linear@::2", Linear(columns=slice(None, None, 2))),
+    ("linear@petal length (cm)", Linear(columns="petal length (cm)")),
+    ("rbf:normalize=none,center=true", RBF(normalize=None, center=True)),
+    ("rbf:normalize=trace,name=my kernel", RBF(normalize="trace", name="my kernel")),
+    ("precomputed:normalize=diagonal@2", Precomputed(normalize="diagonal", columns=2)),
+    ("distance:scale=2*mean", Distance("2*mean")),
+]
+ROUND = [
+    Linear(columns=[3]),
+    Linear(columns="3"),
+    Linear(columns="0-13"),
+    Linear(columns=["a+b", "c@d", "e,f;g"]),
+    Linear(columns=" padded "),
+    Linear(columns="50%"),
+    Linear(columns=[1, "x", 2]),
+    Linear(columns=[5, 4, 3]),
+    Linear(columns=[-2, -1, 0, 1]),
+    Linear(name="a=1, b@2; 100%"),
+    Linear(name="3"),
+    Linear(name="none"),
+    Cosine(),
+    Laplacian("median"),
+    ChiSquared(0.25),
+    Intersection(columns="hist_*"),
+    BSpline(1.5, degree=2),
+    Constant(),
+    Precomputed(),
+]
+
+
+@pytest.mark.parametrize(("text", "kernel"), PAIRS)
+def test_parse(text, kernel):
+    assert parse_kernel(text) == kernel
+    assert parse_kernel(format_kernel(kernel)) == kernel
+
+
+@pytest.mark.parametrize("kernel", ROUND, ids=repr)
+def test_round_trip(kernel):
+    assert parse_kernel(format_kernel(kernel)) == kernel
+
+
+def test_aliases_case_and_spaces():
+    assert parse_kernel(" RBF : gamma = 2 @ a* + 3 ") == RBF(2, columns=["a*", 3])
+    assert parse_kernel("poly:degree=2") == Polynomial(2)
+    assert parse_kernel("chi2") == ChiSquared()
+    assert parse_kernel("gaussian") == RBF()
+
+
+positive = st.floats(1e-300, 1e300, exclude_min=True)
+columns = st.one_of(
+    st.none(),
+    st.integers(0, 999),
+    st.lists(st.integers(0, 50), min_size=1, max_size=9),
+    st.text(min_size=1, max_size=9),
+)
+
+
+@given(positive, st.integers(1, 99), st.floats(0, 1e9), columns, st.booleans())
+def test_any_numbers_survive(gamma, degree, coef0, where, center):
+    kernel = Polynomial(degree, gamma, coef0, columns=where, center=center)
+    assert parse_kernel(format_kernel(kernel)) == kernel
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("rfb", "one of linear, polynomial, rbf.*got 'rfb'; did you mean 'rbf'"),
+        ("zzz", "one of linear, .*precomputed, got 'zzz'; choose one of these"),
+        ("", "kernel kind must be one of .*got ''"),
+        ("rbf:gama=1", "parameters of rbf are gamma, name, normalize, center.*gama=1"),
+        ("rbf:0.5", "written as name=value, got '0.5'"),
+        ("linear:columns=3", "parameters of linear are name, normalize, center"),
+        ("rbf:gamma=1,gamma=2", "got 'gamma' twice"),
+        ("rbf:gamma=-1", "gamma of rbf must be a positive number"),
+        ("rbf:gamma=1e999", "gamma of rbf must be a positive number"),
+        ("rbf:gamma=__import__('os')", "rbf gamma must be a positive number"),
+        ("rbf:center=2", "center must be True or False, got 2"),
+        ("rbf@", "columns must follow '@' and each '\\+'"),
+        ("rbf@a+", "columns must follow '@' and each '\\+'"),
+        ("rbf@5-2", "a range of columns must go upwards, got '5-2'.*write 2-5"),
+        ("rbf@0:3+5", "a slice of columns must stand alone"),
+    ],
+)
+def test_errors(text, message):
+    with pytest.raises(ValueError, match=message):
+        parse_kernel(text)
+
+
+def test_what_cannot_be_written():
+    with pytest.raises(ValueError, match="only built-in kernels can be written"):
+        format_kernel(Custom(max))
+    with pytest.raises(ValueError, match="selector function cannot be written"):
+        format_kernel(Linear(columns=len))
