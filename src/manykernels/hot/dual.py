@@ -35,11 +35,13 @@ def _water_level(excess, sorted_excess, total):
 
 
 @njit(cache=True, fastmath=True, nogil=True)
-def dual_sweeps(gram, target, bound, coef, scores, orders, goal):
+def dual_sweeps(gram, target, bound, coef, scores, drift, orders, goal):
     """Solve each row's own problem exactly, row by row, until the gap is small.
 
-    coef (rows, outputs) and scores (outputs, rows) = (gram @ coef).T change in
-    place. One sweep per row of `orders`; stops early once the relative duality gap
+    coef (rows, outputs) changes in place. scores (outputs, rows) = (gram @ coef).T
+    at the start; drift, zero at the start, takes their change. The drift stays small,
+    so it may be float32, which halves the memory traffic, while the scores stay
+    float64. One sweep per row of `orders`; stops early once the relative duality gap
     of this problem is at most `goal`. Returns (sweeps, updates).
     """
     n_outputs, n_rows = scores.shape
@@ -60,7 +62,7 @@ def dual_sweeps(gram, target, bound, coef, scores, orders, goal):
             # The row's optimum projects coef - gradient / curvature on its domain.
             for k in range(n_outputs):
                 right = k == own
-                gradient = scores[k, i] + (0.0 if right else 1.0)
+                gradient = scores[k, i] + drift[k, i] + (0.0 if right else 1.0)
                 upper = bound[i] if right else 0.0
                 excess[k] = coef[i, k] - gradient / curvature - upper
             level = _water_level(excess, work, bound[i])
@@ -73,10 +75,11 @@ def dual_sweeps(gram, target, bound, coef, scores, orders, goal):
                 coef[i, k] = value
                 updates += 1
                 row = gram[i]
-                target_scores = scores[k]
+                moving = drift[k]
+                step = drift.dtype.type(change)
                 for j in range(n_rows):
-                    target_scores[j] += change * row[j]
-        linear, quadratic, loss = frozen_values(target, bound, coef, scores)
+                    moving[j] += step * row[j]
+        linear, quadratic, loss = frozen_values(target, bound, coef, scores, drift)
         primal = 0.5 * quadratic + loss
         if primal - linear + 0.5 * quadratic <= goal * primal:
             return sweep + 1, updates
@@ -84,10 +87,10 @@ def dual_sweeps(gram, target, bound, coef, scores, orders, goal):
 
 
 @njit(cache=True, fastmath=True, nogil=True)
-def frozen_values(target, bound, coef, scores):
+def frozen_values(target, bound, coef, scores, drift):
     """Sum of a_{i,y_i}, the quadratic form, and the weighted sum of the losses.
 
-    They give primal 1/2 quadratic + loss and dual linear - 1/2 quadratic.
+    The current scores are scores + drift. The three sums give primal 1/2 quadratic + loss and dual linear - 1/2 quadratic.
     """
     n_outputs, n_rows = scores.shape
     linear = 0.0
@@ -98,8 +101,20 @@ def frozen_values(target, bound, coef, scores):
         linear += coef[i, own]
         rival = -1e300  # fastmath knows no infinity
         for k in range(n_outputs):
-            quadratic += coef[i, k] * scores[k, i]
+            score = scores[k, i] + drift[k, i]
+            quadratic += coef[i, k] * score
             if k != own:
-                rival = max(rival, scores[k, i])
-        loss += bound[i] * max(0.0, 1.0 + rival - scores[own, i])
+                rival = max(rival, score)
+        lead = scores[own, i] + drift[own, i] - rival
+        loss += bound[i] * max(0.0, 1.0 - lead)
     return linear, quadratic, loss
+
+
+@njit(cache=True, nogil=True)
+def gather_square(gram, index, out, start, stop):
+    """out[a, b] = gram[index[a], index[b]]."""
+    for a in range(start, stop):
+        source = gram[index[a]]
+        target = out[a]
+        for b in range(len(index)):
+            target[b] = source[index[b]]

@@ -28,6 +28,7 @@ from manykernels.kernels.evaluate import (
     new_side,
 )
 from manykernels.kernels.explicit import feature_map, scaled_features
+from manykernels.kernels.extend import extended
 from manykernels.kernels.groups import FeatureGroup, Group
 from manykernels.kernels.psd import (
     Clip,
@@ -235,6 +236,14 @@ class KernelSet:
                 if not group.full:
                     scalings[f] = scalings[f].restrict(index)
         return replace(self, groups=groups, scalings=scalings, support=support)
+
+    def extend(self, X_new: Any) -> KernelSet:
+        """Reference rows followed by new rows, under the same training constants.
+
+        For data that arrives in parts; given matrices, clipped kernels and centred
+        kernels without explicit features cannot grow.
+        """
+        return extended(self, self._new_rows(X_new))
 
     def features(self) -> list[Any] | None:
         """Explicit Phi_f of the reference rows with Phi_f Phi_f^T = kernel f.

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from manykernels.banks.base import Array, Bank, Index, support_of
-from manykernels.hot.dual import dual_sweeps, frozen_values
+from manykernels.banks.base import Array, Bank, Index, Values, support_of
+from manykernels.hot.dual import dual_sweeps, frozen_values, gather_square
+from manykernels.hot.threads import in_slices
 from manykernels.losses.hinge import margins
 from manykernels.solvers.acceleration import WeightSearch
 from manykernels.solvers.loop import (
@@ -28,6 +28,7 @@ FIRST_GOAL = 0.3  # relative gap asked of the very first round
 INNER_SHARE = 0.1  # part of the current gap that a round may leave unsolved
 NEAR_MARGIN = 0.3  # rows this close to the margin stay among the working rows
 FINISHED = 0.8  # share of the tolerance at which a working set is solved
+ROUGH = 0.05  # relative gap that ends the first working set
 DENSE = 0.7  # working sets above this share of the rows are not worth a copy
 
 
@@ -59,7 +60,7 @@ class DualAscent:
 
     tol: float = 1e-2
     max_iter: int = 200
-    subset: int = 1500
+    subset: int = 600
     random_state: int | np.random.Generator | None = None
 
     def solve(
@@ -103,9 +104,11 @@ class _Rounds:
         """One iterate per round on all the rows, and per finished working set."""
         left = self.solver.max_iter
         rows = self._first_rows()
+        rough = True
         while left > 0:
             work = _WorkingSet(self.problem, rows, self.coef, self.rng)
             everything = len(rows) == self.problem.n_rows
+            rough = rough and not everything
             self.search.restart()
             updates = 0
             finished = False
@@ -116,7 +119,7 @@ class _Rounds:
                 norms = work.theta_norms()
                 self.coef[rows] = work.coef
                 self._measure(work, norms)
-                finished = left == 0 or self.gap <= FINISHED * self.solver.tol
+                finished = left == 0 or self.gap <= self._enough(rough)
                 if finished:
                     # The certificate: float64, from the kernels, on all rows.
                     scores = self.problem.bank.scores(self.coef, weights)
@@ -126,6 +129,11 @@ class _Rounds:
                     updates = 0
                 self._advance(work, norms)
             rows = self._working_rows(scores)
+            rough = False
+
+    def _enough(self, rough: bool) -> float:
+        """Relative gap that ends a working set; the first one only gives a start."""
+        return max(ROUGH * rough, FINISHED * self.solver.tol)
 
     def _measure(self, work: _WorkingSet, norms: Array) -> None:
         """The certificate's relative gap, with the loss of the working rows only."""
@@ -176,33 +184,41 @@ class _WorkingSet:
         self.bound = problem.bound[rows]
         self.coef = coef[rows]
         self.rng = rng
-        self.scores: NDArray[np.float64] = np.zeros(self.coef.shape).T
+        self.scores: Array = np.zeros(self.coef.shape).T
 
     def ascend(self, weights: Array, goal: float) -> int:
         """Solve the problem with these weights to a relative gap; returns updates."""
-        every = np.arange(len(self.target))
-        gram = self.bank.combine(weights, every)
-        self.scores = np.ascontiguousarray(self._product(gram, self.coef))
+        gram = self.bank.combine(weights, np.arange(len(self.target)))
+        self.scores = _scores(gram, self.coef)
         updates = 0
         for _ in range(SWEEPS):
             updates += self._ascend_active(gram, goal)
-            if self._relative_gap() <= goal:
+            linear, quadratic, loss = self.values()
+            if relative_gap(0.5 * quadratic + loss, linear - 0.5 * quadratic) <= goal:
                 break
         return updates
 
-    def _ascend_active(self, gram: NDArray[np.floating], goal: float) -> int:
+    def _ascend_active(self, gram: Values, goal: float) -> int:
         """Sweeps over the rows that can change, with their part of the kernel only."""
         active = self._active_rows()
-        part = np.ascontiguousarray(gram[np.ix_(active, active)])
-        coef = self.coef[active]
+        before = self.coef[active]
+        coef = before.copy()
         scores = np.ascontiguousarray(self.scores[:, active])
         orders = np.stack([self.rng.permutation(len(active)) for _ in range(SWEEPS)])
         _, updates = dual_sweeps(
-            part, self.target[active], self.bound[active], coef, scores, orders, goal
+            _square(gram, active),
+            self.target[active],
+            self.bound[active],
+            coef,
+            scores,
+            np.zeros(scores.shape, gram.dtype),
+            orders,
+            goal,
         )
-        change = coef - self.coef[active]
-        self.scores += self._product(gram[active].T, change)
         self.coef[active] = coef
+        change = np.zeros_like(self.coef)
+        change[active] = coef - before
+        self.scores += _scores(gram, change)
         return int(updates)
 
     def _active_rows(self) -> Index:
@@ -210,25 +226,34 @@ class _WorkingSet:
         active[support_of(self.coef)] = True
         return np.flatnonzero(active)
 
-    @staticmethod
-    def _product(gram: NDArray[np.floating], coef: Array) -> Array:
-        """(gram @ coef)' in float64, multiplied in the precision of the kernel."""
-        support = support_of(coef)
-        part = gram[:, support] if len(support) < len(coef) else gram
-        product = part @ coef[support].astype(gram.dtype)
-        return np.asarray(product.T, dtype=np.float64)
-
-    def _relative_gap(self) -> float:
-        linear, quadratic, loss = self.values()
-        return relative_gap(0.5 * quadratic + loss, linear - 0.5 * quadratic)
-
     def values(self) -> tuple[float, float, float]:
         """Sum of the own coefficients, quadratic form, sum of the weighted losses."""
         linear, quadratic, loss = frozen_values(
-            self.target, self.bound, self.coef, self.scores
+            self.target, self.bound, self.coef, self.scores, np.zeros_like(self.scores)
         )
         return float(linear), float(quadratic), float(loss)
 
     def theta_norms(self) -> Array:
         """||theta_f|| of the current coefficients."""
         return np.sqrt(np.maximum(self.bank.square_norms(self.coef), 0.0))
+
+
+def _scores(gram: Values, coef: Array) -> Array:
+    """(gram @ coef)' in float64, multiplied in the precision of the kernel."""
+    support = support_of(coef)
+    part = gram[support] if len(support) < len(coef) else gram
+    product = coef[support].T.astype(gram.dtype) @ part
+    return np.asarray(product, dtype=np.float64)
+
+
+def _square(gram: Values, index: Index) -> Values:
+    """Rows and columns `index` of a symmetric matrix, copied together."""
+    if len(index) == len(gram):
+        return gram
+    out = np.empty((len(index), len(index)), gram.dtype)
+
+    def work(start: int, stop: int) -> None:
+        gather_square(gram, index, out, start, stop)
+
+    in_slices(len(index), out.nbytes, work)
+    return out

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 
-from manykernels.norms.group import LpGroupNorm, p_norms
+from manykernels.norms.group import LpGroupNorm
 
 Array = NDArray[np.float64]
 
-GRID = np.linspace(0.0, 1.0, 33)
+MEMORY = 8  # dual points kept
+STEEP = 30.0  # dual exponents above this are handled as a maximum
 
 
 class DualMixture:
-    r"""The best dual value on segments between successive dual points.
+    r"""The best dual value among the mixtures of the last few dual points.
 
     The dual value is :math:`\ell(A) - \tfrac12 \|\theta(A)\|_{2,q}^2` with linear
     :math:`\ell`. Each round's point serves the weights frozen in that round, and for
@@ -25,34 +27,72 @@ class DualMixture:
 
     def __init__(self, norm: LpGroupNorm) -> None:
         self.norm = norm
-        self.value = 0.0
-        self.coef: Array | None = None
-        self._linear = 0.0
-        self._norms: Array = np.zeros(0)
+        self.value = -np.inf
+        self.coef: Array = np.zeros((0, 0))
+        self._points: list[tuple[Array, float, Array]] = []
 
     def add(self, coef: Array, linear: float, theta_norms: Array) -> float:
-        """Mix in a feasible point; returns the best value so far."""
-        if self.coef is None:
-            self.coef, self._linear, self._norms = coef.copy(), linear, theta_norms
-            self.value = linear - self.norm.dual_value(theta_norms)
-            return self.value
-        share = self._best_share(linear, theta_norms)
-        if share > 0.0:
-            self.coef = (1.0 - share) * self.coef + share * coef
-            self._linear += share * (linear - self._linear)
-            self._norms = (1.0 - share) * self._norms + share * theta_norms
-            self.value = self._linear - self.norm.dual_value(self._norms)
+        """Take in a feasible point; returns the best value so far."""
+        self._points.append((coef.copy(), linear, theta_norms))
+        linears = np.array([point[1] for point in self._points])
+        norms = np.array([point[2] for point in self._points])
+        shares = self._best_shares(linears, norms)
+        value = shares @ linears - self.norm.dual_value(shares @ norms)
+        if value > self.value:
+            self.value = float(value)
+            self.coef = sum(
+                share * point[0]
+                for share, point in zip(shares, self._points, strict=True)
+            )
+        self._drop(shares)
         return self.value
 
-    def _best_share(self, linear: float, theta_norms: Array) -> float:
-        """Maximise the concave function of the share on a grid, refined twice."""
-        low, high = 0.0, 1.0
-        for _ in range(3):
-            shares = low + GRID * (high - low)
-            norms = np.outer(1.0 - shares, self._norms) + np.outer(shares, theta_norms)
-            values = (1.0 - shares) * self._linear + shares * linear
-            values -= 0.5 * p_norms(norms, self.norm.q) ** 2
-            best = int(np.argmax(values))
-            low = shares[max(best - 1, 0)]
-            high = shares[min(best + 1, len(shares) - 1)]
-        return float(shares[best])
+    def _drop(self, shares: Array) -> None:
+        """Make room by forgetting the point that the mixture needs least."""
+        if len(self._points) > MEMORY:
+            del self._points[int(np.argmin(shares[:-1]))]
+
+    def _best_shares(self, linears: Array, norms: Array) -> Array:
+        """Maximise linears . m - 1/2 ||norms' m||_q^2 over the simplex of m."""
+        alone = np.zeros(len(linears))
+        values = [
+            linear - self.norm.dual_value(row)
+            for linear, row in zip(linears, norms, strict=True)
+        ]
+        alone[int(np.argmax(values))] = 1.0
+        if len(linears) == 1 or self.norm.q < STEEP:
+            return alone
+        return _steepest_mixture(linears, norms, alone)
+
+
+def _steepest_mixture(linears: Array, norms: Array, start: Array) -> Array:
+    """Shares m that maximise linears . m - s^2 / 2 with s >= every entry of norms' m.
+
+    A smooth problem in (m, s) of a dozen variables, scaled to values around one.
+    """
+    scale = float(np.max(norms))
+    if scale == 0.0:
+        return start
+    linears, norms = linears / scale**2, norms / scale
+    ones = np.append(np.ones(len(start)), 0.0)
+    result = minimize(
+        lambda x: 0.5 * x[-1] ** 2 - linears @ x[:-1],
+        np.append(start, np.max(start @ norms)),
+        jac=lambda x: np.append(-linears, x[-1]),
+        bounds=[(0.0, 1.0)] * len(start) + [(0.0, None)],
+        constraints=[
+            {
+                "type": "ineq",
+                "fun": lambda x: x[-1] - x[:-1] @ norms,
+                "jac": lambda _: np.hstack(
+                    [-norms.T, np.ones((norms.shape[1], 1))],
+                ),
+            },
+            {"type": "eq", "fun": lambda x: ones @ x - 1.0, "jac": lambda _: ones},
+        ],
+        method="SLSQP",
+        options={"maxiter": 50},
+    )
+    shares = np.clip(result.x[:-1], 0.0, None)
+    total = float(shares.sum())
+    return shares / total if np.isfinite(total) and total > 0.0 else start

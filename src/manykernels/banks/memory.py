@@ -1,0 +1,57 @@
+"""How much memory there is, and a clear refusal before it runs out."""
+
+from __future__ import annotations
+
+import os
+import re
+
+UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+SAFE_SHARE = 0.8  # of the free memory, when the user sets no limit
+
+
+def parse_bytes(limit: int | float | str) -> int:
+    """Bytes from a number or from text such as "4GB".
+
+    Examples
+    --------
+    >>> parse_bytes("4GB")
+    4000000000
+    """
+    if isinstance(limit, (int, float)) and not isinstance(limit, bool) and limit > 0:
+        return int(limit)
+    match = re.fullmatch(r"\s*([\d.]+)\s*([KMGT]?)i?B?\s*", str(limit), re.IGNORECASE)
+    try:
+        if match is not None and float(match[1]) > 0:
+            return int(float(match[1]) * UNITS[match[2].upper()])
+    except ValueError:
+        pass
+    raise ValueError(
+        f"memory_limit must be a positive number of bytes or text such as '4GB', got "
+        f"{limit!r}."
+    )
+
+
+def free_bytes() -> int:
+    """Memory that is free now; all memory where the system does not tell."""
+    try:
+        with open("/proc/meminfo") as lines:
+            for line in lines:
+                if line.startswith("MemAvailable:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return 8 * 10**9
+
+
+def require_memory(needed: int, limit: int | float | str | None, what: str) -> None:
+    """Raise MemoryError when `needed` bytes exceed the limit (default: what is free)."""
+    allowed = int(SAFE_SHARE * free_bytes()) if limit is None else parse_bytes(limit)
+    if needed > allowed:
+        raise MemoryError(
+            f"{what} needs about {needed / 1e9:.3g} GB, more than the "
+            f"{allowed / 1e9:.3g} GB allowed; use fewer kernels or rows, or raise "
+            "memory_limit."
+        )

@@ -1,0 +1,5 @@
+"""Thin scikit-learn shells: validate, build a bank, solve, store."""
+
+from manykernels.estimators.classifier import MKLClassifier
+
+__all__ = ["MKLClassifier"]

@@ -1,0 +1,70 @@
+"""More reference rows for a fitted set, as a stream of data needs them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from manykernels.kernels.evaluate import new_diagonals, new_side
+from manykernels.kernels.groups import FeatureGroup
+from manykernels.kernels.rows import Rows
+from manykernels.kernels.scaling import Scaling, Side
+
+if TYPE_CHECKING:
+    from manykernels.kernels.fitted import KernelSet
+
+
+def extended(fitted: KernelSet, sides: list[Any]) -> KernelSet:
+    """Append prepared rows, one entry per group, under unchanged constants."""
+    _require_extendable(fitted)
+    groups, scalings = [], list(fitted.scalings)
+    for group, rows in zip(fitted.groups, sides, strict=True):
+        groups.append(replace(group, rows=_join_rows(group.everything(), rows)))
+        diagonals = dict(new_diagonals(fitted, group, rows))
+        for f in group.members:
+            side = new_side(fitted, group, f, rows, None)
+            scalings[f] = _join_scaling(scalings[f], side, diagonals[f])
+    n_rows = fitted.n_reference + len(sides[0])
+    return replace(
+        fitted, groups=groups, scalings=scalings, n_train=n_rows, support=None
+    )
+
+
+def _require_extendable(fitted: KernelSet) -> None:
+    if not all(isinstance(group, FeatureGroup) for group in fitted.groups):
+        raise ValueError(
+            "more rows can be added to kernels on feature columns only, got given "
+            "matrices; fit on one stack that holds all the rows."
+        )
+    stuck = [fitted.names[f] for f in range(fitted.n_kernels) if fitted.needs_all(f)]
+    if stuck:
+        raise ValueError(
+            f"more rows cannot be added to centred or clipped kernels, got {stuck[0]!r}"
+            "; use center=False and psd='check' for data that arrives in parts."
+        )
+
+
+def _join_rows(old: Rows, new: Rows) -> Rows:
+    shifts = None
+    if old.shifts is not None and new.shifts is not None:
+        shifts = np.concatenate([old.shifts, new.shifts])
+    if sp.issparse(old.values) or sp.issparse(new.values):
+        values = sp.vstack([old.values, new.values], format="csr")
+    else:
+        values = np.concatenate([old.values, new.values])
+    return Rows(values, np.concatenate([old.squares, new.squares]), shifts)
+
+
+def _join_scaling(scaling: Scaling, side: Side, diagonal: Any) -> Scaling:
+    def join(old: Any, new: Any) -> Any:
+        return None if old is None else np.concatenate([old, new])
+
+    return replace(
+        scaling,
+        diagonal=np.concatenate([scaling.diagonal, diagonal]),
+        norms=join(scaling.norms, side.norms),
+        means=join(scaling.means, side.means),
+    )

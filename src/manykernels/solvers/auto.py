@@ -1,0 +1,55 @@
+"""The solver behind solver="auto"."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from manykernels.norms.group import LpGroupNorm
+from manykernels.solvers.dual_ascent import DualAscent
+from manykernels.solvers.loop import Callback, SolveResult
+from manykernels.solvers.obscure import Obscure
+from manykernels.solvers.problem import Expansion, Problem
+from manykernels.solvers.requirements import require_hinge
+
+ONLINE_PASSES = 2
+ONLINE_P = 1.1  # the online stage needs p > 1, and is slow close to 1
+FEW_ROWS = 100  # problems that dual ascent solves before the online stage has begun
+
+
+@dataclass(frozen=True)
+class Auto:
+    """Certified: OBSCURE's online stage for a start, then dual ascent to the gap.
+
+    Parameters
+    ----------
+    tol : float
+        Relative duality gap to reach.
+    max_iter : int
+        Rounds of dual ascent at most.
+    random_state : int, Generator or None
+    """
+
+    tol: float = 1e-2
+    max_iter: int = 200
+    random_state: int | np.random.Generator | None = None
+
+    def solve(
+        self,
+        problem: Problem,
+        start: Expansion | None = None,
+        callback: Callback | None = None,
+    ) -> SolveResult:
+        """Solve to the relative gap `tol`, or until `max_iter` rounds are spent."""
+        require_hinge(problem, type(self).__name__)
+        rng = np.random.default_rng(self.random_state)
+        if start is None and problem.n_rows > FEW_ROWS:
+            start = self._online_start(problem, rng)
+        ascent = DualAscent(tol=self.tol, max_iter=self.max_iter, random_state=rng)
+        return ascent.solve(problem, start, callback)
+
+    def _online_start(self, problem: Problem, rng: np.random.Generator) -> Expansion:
+        smooth = replace(problem, norm=LpGroupNorm(max(problem.norm.p, ONLINE_P)))
+        online = Obscure(online_passes=ONLINE_PASSES, batch_passes=0, random_state=rng)
+        return online.solve(smooth).model
