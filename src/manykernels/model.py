@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ from numpy.typing import NDArray
 
 from manykernels.banks.base import support_of
 from manykernels.kernels import KernelSet
+from manykernels.kernels.groups import FeatureGroup, Group
+from manykernels.norms import LpGroupNorm
 from manykernels.solvers.problem import Expansion
 
 Array = NDArray[np.float64]
@@ -19,7 +22,18 @@ Array = NDArray[np.float64]
 class BlockModel:
     """scores(x) = sum_f weights_f sum_j k_f(x, x_j) coef_j over the support rows.
 
-    Weights sum to one; the common factor is in the coefficients.
+    Weights sum to one; the common factor is in the coefficients. New rows are
+    evaluated in float64 whatever the storage, so that a row's scores do not depend on
+    the rows it comes with.
+
+    Examples
+    --------
+    >>> from manykernels.kernels import Linear
+    >>> kernels = KernelSet.fit([Linear(normalize=None)], [[1.0], [2.0]])
+    >>> coef = np.array([[0.0, 0.0], [0.5, -0.5]])
+    >>> model = BlockModel.from_expansion(kernels, Expansion(coef, np.ones(1)))
+    >>> model.scores([[3.0]]).tolist()
+    [[3.0, -3.0]]
     """
 
     kernels: KernelSet  # reference rows are the support rows
@@ -34,25 +48,45 @@ class BlockModel:
         coef = total * model.coef[support]
         return cls(kernels.restrict(support), coef, model.weights / total)
 
+    def expansion(self, norm: LpGroupNorm) -> Expansion:
+        """The same model on its support rows with the weights that solvers use.
+
+        These have ||d||_r = 1, and then the coefficients obey the dual's bounds.
+        """
+        weights = norm.normalize_weights(self.weights)
+        return Expansion(self.coef / weights.sum(), weights)
+
     def scores(self, X: Any) -> Array:
         """Scores of new rows, shape (rows, outputs)."""
-        parts = [
-            self._combined(block) @ self.coef for _, block in self.kernels.cross(X)
-        ]
+        parts = [self._combined(block) @ self.coef for block in self._blocks(X)]
         return np.concatenate([*parts, np.empty((0, self.coef.shape[1]))])
-
-    def _combined(self, block: NDArray[Any]) -> Array:
-        """sum_f weights_f block_f, without the kernels that have no weight."""
-        combined = np.zeros(block.shape[1:])
-        for f in np.flatnonzero(self.weights):
-            combined += self.weights[f] * block[f]
-        return combined
 
     def block_scores(self, X: Any) -> Array:
         """Each kernel's part of the scores, shape (rows, kernels, outputs)."""
         shape = (self.kernels.n_kernels, self.coef.shape[1])
         parts = [
             np.moveaxis(block @ self.coef, 0, 1) * self.weights[:, None]
-            for _, block in self.kernels.cross(X)
+            for block in self._blocks(X)
         ]
         return np.concatenate([*parts, np.empty((0, *shape))])
+
+    def _blocks(self, X: Any) -> Iterator[Array]:
+        """Values of new rows with the support rows, shape (kernels, some rows, N)."""
+        groups = [_in_double(group) for group in self.kernels.groups]
+        precise = replace(self.kernels, groups=groups, dtype=np.dtype(np.float64))
+        return (block for _, block in precise.cross(X))
+
+    def _combined(self, block: Array) -> Array:
+        """sum_f weights_f block_f, without the kernels that have no weight."""
+        combined = np.zeros(block.shape[1:])
+        for f in np.flatnonzero(self.weights):
+            combined += self.weights[f] * block[f]
+        return combined
+
+
+def _in_double(group: Group) -> Group:
+    """The same group with float64 as its working precision."""
+    if not isinstance(group, FeatureGroup):
+        return replace(group, dtype=np.dtype(np.float64))
+    values = group.rows.values.astype(np.float64, copy=False)
+    return replace(group, rows=replace(group.rows, values=values))

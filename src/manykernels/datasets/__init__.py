@@ -5,6 +5,7 @@ environment variable ``MANYKERNELS_DATA``, else the user's cache folder. A file
 that is not there is downloaded into it when a public original exists.
 """
 
+from manykernels.datasets.demo import load_noisy_digits
 from manykernels.datasets.mnist import load_mnist
 from manykernels.datasets.ocr import load_ocr_letters
 from manykernels.datasets.uci import load_uci
@@ -14,6 +15,7 @@ __all__ = [
     "load_flowers17",
     "load_mfeat",
     "load_mnist",
+    "load_noisy_digits",
     "load_ocr_letters",
     "load_tcga_breast",
     "load_uci",

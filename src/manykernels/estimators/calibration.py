@@ -7,9 +7,19 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 
+from manykernels.solvers import Expansion, Problem
+
 Array = NDArray[np.float64]
 
 LOG_RANGE = (-6.0, 6.0)
+
+
+def calibrate(problem: Problem, model: Expansion) -> float:
+    """The temperature for a model, from scores that leave each row's own part out."""
+    scores = problem.bank.scores(model.coef, model.weights)
+    diagonal = problem.bank.diagonals() @ model.weights
+    held_out = held_out_scores(scores, model.coef, diagonal)
+    return fit_temperature(held_out, problem.target, problem.sample_weight)
 
 
 def held_out_scores(scores: Array, coef: Array, diagonal: Array) -> Array:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from manykernels.losses import MulticlassHinge
+from manykernels.losses import Loss, MulticlassHinge
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Auto, DualAscent, Obscure, Pegasos
 
@@ -22,7 +22,7 @@ SOLVERS: dict[str, Callable[[float, int | None, np.random.Generator], Any]] = {
         tol, limit or 200, random_state=rng
     ),
     "obscure": lambda tol, limit, rng: Obscure(
-        tol=tol, batch_passes=30 if limit is None else limit, random_state=rng
+        tol=tol, batch_passes=limit or 30, random_state=rng
     ),
     "pegasos": lambda tol, limit, rng: Pegasos(limit or 35, tol, random_state=rng),
 }
@@ -31,15 +31,23 @@ SOLVERS: dict[str, Callable[[float, int | None, np.random.Generator], Any]] = {
 def require_number(
     name: str, value: Any, low: float, high: float = np.inf, *, low_ok: bool = False
 ) -> float:
-    """A finite number in (low, high], or [low, high] if `low_ok`."""
+    """A finite number in (low, high], or [low, high] if `low_ok`.
+
+    Examples
+    --------
+    >>> require_number("C", 10, 0.0)
+    10.0
+    """
     good = isinstance(value, Real) and not isinstance(value, bool)
     if good:
         above = value >= low if low_ok else value > low
         good = above and value <= high and np.isfinite(value)
     if not good:
-        bracket = "[" if low_ok else "("
+        start = "[" if low_ok else "("
+        end = "inf)" if np.isinf(high) else f"{high:g}]"
         raise ValueError(
-            f"{name} must be a number in {bracket}{low:g}, {high:g}], got {value!r}."
+            f"{name} must be a number in {start}{low:g}, {end}, got {value!r}; choose "
+            "one in that range."
         )
     return float(value)
 
@@ -49,35 +57,46 @@ def choose_norm(p: Any) -> LpGroupNorm:
     return LpGroupNorm(require_number("p", p, 1.0, 2.0, low_ok=True))
 
 
-def choose_loss(loss: Any) -> Any:
+def choose_loss(loss: Any) -> Loss:
     """A loss by name, or as it is."""
-    if isinstance(loss, str):
-        if loss not in LOSSES:
-            raise ValueError(
-                f"loss must be one of {', '.join(LOSSES)}, got {loss!r}."
-            )
+    if isinstance(loss, str) and loss in LOSSES:
         return LOSSES[loss]()
+    if isinstance(loss, str | type) or not hasattr(loss, "conjugate"):
+        raise ValueError(
+            f"loss must be one of {_listed(LOSSES)} or a loss object, got {loss!r}; "
+            "choose one of these."
+        )
     return loss
 
 
 def choose_solver(solver: Any, tol: Any, max_iter: Any, random_state: Any) -> Any:
     """A solver by name, with the estimator's settings, or as it is."""
     tol = require_number("tol", tol, 0.0, low_ok=True)
-    if max_iter is not None and (max_iter != int(max_iter) or max_iter < 1):
+    _check_limit(max_iter)
+    if isinstance(solver, str) and solver in SOLVERS:
+        return SOLVERS[solver](tol, max_iter, choose_generator(random_state))
+    if isinstance(solver, str | type) or not hasattr(solver, "solve"):
         raise ValueError(
-            f"max_iter must be a positive whole number or None, got {max_iter!r}."
+            f"solver must be one of {_listed(SOLVERS)} or a solver object, got "
+            f"{solver!r}; choose one of these."
         )
-    if not isinstance(solver, str):
-        return solver
-    if solver not in SOLVERS:
-        raise ValueError(
-            f"solver must be one of {', '.join(SOLVERS)} or a solver object, got "
-            f"{solver!r}."
-        )
-    return SOLVERS[solver](tol, max_iter, choose_generator(random_state))
+    return solver
 
 
 def choose_generator(random_state: Any) -> np.random.Generator:
     """A NumPy generator from what scikit-learn calls a random state."""
     seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
     return np.random.default_rng(seed)
+
+
+def _check_limit(max_iter: Any) -> None:
+    whole = isinstance(max_iter, Integral) and not isinstance(max_iter, bool)
+    if max_iter is not None and not (whole and max_iter >= 1):
+        raise ValueError(
+            f"max_iter must be a positive whole number or None, got {max_iter!r}; "
+            "choose for instance 100."
+        )
+
+
+def _listed(names: Any) -> str:
+    return ", ".join(repr(name) for name in names)

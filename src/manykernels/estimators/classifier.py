@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_consistent_length, column_or_1d, compute_sample_weight
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
 from manykernels.banks import build_bank
-from manykernels.estimators.calibration import fit_temperature, held_out_scores
+from manykernels.banks.base import support_of
+from manykernels.estimators.calibration import calibrate
 from manykernels.estimators.choices import (
     choose_generator,
     choose_loss,
@@ -29,13 +27,21 @@ from manykernels.estimators.inputs import (
     reads_matrices,
     training_kernels,
 )
-from manykernels.estimators.online import OnlinePast, OnlineSettings, OnlineStep
+from manykernels.estimators.online import (
+    OnlinePast,
+    OnlineSettings,
+    OnlineStep,
+    learns_online,
+)
+from manykernels.estimators.reporting import progress_callback, warn_unless_converged
+from manykernels.estimators.targets import (
+    Labelled,
+    check_same_classes,
+    first_classes,
+)
 from manykernels.kernels import Kernel, KernelSet
 from manykernels.model import BlockModel
-from manykernels.solvers import Epoch, Expansion, Problem, SolveResult
-from manykernels.solvers.loop import relative_gap
-from manykernels.solvers.mirror import MirrorDescent
-from manykernels.solvers.progress import ProgressPrinter
+from manykernels.solvers import Expansion, Problem, SolveResult
 
 
 class MKLClassifier(ClassifierMixin, BaseEstimator):
@@ -70,7 +76,9 @@ class MKLClassifier(ClassifierMixin, BaseEstimator):
     psd : {"check", "clip", "skip"}, default="check"
         What to do about given or custom kernels with negative eigenvalues.
     dtype : {"float32", "float64"}, default="float32"
-        Precision of stored kernel values. Certificates are always float64.
+        Precision of stored kernel values. Certificates and predictions are float64.
+    storage : {"auto", "gram", "features", "sparse"}, default="auto"
+        How kernel values are held, see :func:`manykernels.banks.build_bank`.
     memory_limit : int or str, optional
         Bytes, or text such as "4GB", that kernels may take; by default most of the
         free memory.
@@ -126,6 +134,7 @@ class MKLClassifier(ClassifierMixin, BaseEstimator):
         class_weight: Any = None,
         psd: str = "check",
         dtype: str = "float32",
+        storage: str = "auto",
         memory_limit: int | str | None = None,
         warm_start: bool = False,
         callback: Any = None,
@@ -142,6 +151,7 @@ class MKLClassifier(ClassifierMixin, BaseEstimator):
         self.class_weight = class_weight
         self.psd = psd
         self.dtype = dtype
+        self.storage = storage
         self.memory_limit = memory_limit
         self.warm_start = warm_start
         self.callback = callback
@@ -161,17 +171,21 @@ class MKLClassifier(ClassifierMixin, BaseEstimator):
         norm, loss = choose_norm(self.p), choose_loss(self.loss)
         C = require_number("C", self.C, 0.0)
         solver = choose_solver(self.solver, self.tol, self.max_iter, self.random_state)
-        previous = self._previous()
-        kernels, target, weight = self._prepare(X, y, sample_weight)
+        callback = progress_callback(self.verbose, self.tol, self.callback)
+        specs = training_kernels(self.kernels, X)
+        X = self._check_X(X, reset=True, min_rows=2)
+        rows = Labelled.of(X, y, sample_weight, self.class_weight)
+        kernels = self._fit_kernels(specs, X, rows.kept)
         warn_if_long(kernels)
-        bank = build_bank(kernels, memory_limit=self.memory_limit)
-        problem = Problem(bank, target, len(self.classes_), loss, norm, C, weight)
-        start = self._warm_start(previous, kernels) if self.warm_start else None
-        result = solver.solve(problem, start, self._callback())
-        self._warn_unless_converged(result)
-        self._calibrate(problem, result.model)
-        return self._store(kernels, problem, result)
+        bank = build_bank(kernels, self.storage, self.memory_limit)
+        n_classes = len(rows.classes)
+        problem = Problem(bank, rows.target, n_classes, loss, norm, C, rows.weight)
+        start = self._warm_start(kernels, problem, rows.classes)
+        result = solver.solve(problem, start, callback)
+        warn_unless_converged(solver, result)
+        return self._store(kernels, problem, result, rows.classes, rows.kept)
 
+    @available_if(learns_online)
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
     ) -> MKLClassifier:
@@ -186,24 +200,30 @@ class MKLClassifier(ClassifierMixin, BaseEstimator):
             All labels that will ever come; needed at the first call.
         sample_weight : array of shape (n,), optional
         """
-        settings = self._online_settings(classes)
         past = getattr(self, "_past", None)
-        specs = training_kernels(self, X) if past is None else []
-        X = self._check_X(X, reset=past is None)
-        target = self._known(self._check_y(X, y))
-        weight = self._weights(X, y, sample_weight)
         if past is None:
-            kernels = self._fit_kernels(specs, X)
-            step = OnlineStep.first(kernels, target, weight, settings)
+            classes = first_classes(classes)
         else:
-            step = OnlineStep.next(past, X, target, weight, settings)
-        descent, updates = step.run(choose_generator(self.random_state))
-        return self._store_step(step, descent, updates)
+            check_same_classes(classes, self.classes_)
+            classes = self.classes_
+        settings = self._online_settings(len(classes))
+        specs = training_kernels(self.kernels, X) if past is None else []
+        X = self._check_X(X, reset=past is None)
+        rows = Labelled.of(X, y, sample_weight, self.class_weight, classes)
+        if past is None:
+            kernels = self._fit_kernels(specs, X, rows.kept)
+            step = OnlineStep.first(kernels, rows, settings)
+        else:
+            step = OnlineStep.next(past, X[rows.kept], rows, settings)
+        history = [] if past is None else self.history_
+        result = step.run(choose_generator(self.random_state), history)
+        every = np.arange(step.problem.n_rows)
+        return self._store(step.kernels, step.problem, result, classes, every)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores of shape (n, n_classes), or their difference for two classes."""
-        check_is_fitted(self, "classes_")
-        scores = self._model.scores(self._check_X(X, reset=False))
+        check_is_fitted(self, "dual_coef_")
+        scores = self._past.model.scores(self._check_X(X, reset=False))
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> np.ndarray:
@@ -230,177 +250,79 @@ class MKLClassifier(ClassifierMixin, BaseEstimator):
         Shape (n, n_kernels, n_classes), or (n, n_kernels) for two classes; the sum
         over the kernels is the decision function.
         """
-        check_is_fitted(self, "classes_")
-        parts = self._model.block_scores(self._check_X(X, reset=False))
+        check_is_fitted(self, "dual_coef_")
+        parts = self._past.model.block_scores(self._check_X(X, reset=False))
         return parts[..., 1] - parts[..., 0] if len(self.classes_) == 2 else parts
 
-    def _prepare(
-        self, X: Any, y: Any, sample_weight: Any
-    ) -> tuple[KernelSet, np.ndarray, np.ndarray]:
-        """Validated kernels on the rows with positive weight, targets, weights."""
-        specs = training_kernels(self, X)
-        X = self._check_X(X, reset=True)
-        y = self._check_y(X, y)
-        weight = self._weights(X, y, sample_weight)
-        kept = np.flatnonzero(weight > 0.0)
-        self.classes_, target = np.unique(y[kept], return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                "MKLClassifier needs samples of at least 2 classes, got one class "
-                f"only: {self.classes_.tolist()}; check y and sample_weight."
-            )
-        kernels = self._fit_kernels(specs, X)
-        if len(kept) < len(y):
-            kernels = kernels.restrict(kept)
-        return kernels, target, weight[kept]
-
-    def _fit_kernels(self, specs: list[Kernel], X: Any) -> KernelSet:
-        names = getattr(self, "feature_names_in_", None)
-        return KernelSet.fit(
-            specs, X, feature_names=names, dtype=self.dtype, psd=self.psd
-        )
-
-    def _check_X(self, X: Any, reset: bool) -> Any:
+    def _check_X(self, X: Any, reset: bool, min_rows: int = 1) -> Any:
         check = check_matrices if reads_matrices(self.kernels) else check_table
-        return check(self, X, reset)
+        return check(self, X, reset, min_rows)
 
-    def _check_y(self, X: Any, y: Any) -> np.ndarray:
-        if y is None:
-            raise ValueError(
-                "This MKLClassifier estimator requires y to be passed, but the target "
-                "y is None."
-            )
-        y = column_or_1d(y, warn=True)
-        check_consistent_length(X[0] if isinstance(X, list) else X, y)
-        check_classification_targets(y)
-        return y
-
-    def _weights(self, X: Any, y: np.ndarray, sample_weight: Any) -> np.ndarray:
-        rows = X[0] if isinstance(X, list) else X
-        weight = _check_sample_weight(
-            sample_weight, rows, dtype=np.float64, ensure_non_negative=True
+    def _fit_kernels(self, specs: list[Kernel], X: Any, kept: np.ndarray) -> KernelSet:
+        """Kernels on the kept rows; only given matrices need the others' columns."""
+        given = reads_matrices(self.kernels)
+        kernels = KernelSet.fit(
+            specs,
+            X if given or len(kept) == X.shape[0] else X[kept],
+            feature_names=getattr(self, "feature_names_in_", None),
+            dtype=self.dtype,
+            psd=self.psd,
         )
-        if self.class_weight is not None:
-            weight = weight * compute_sample_weight(self.class_weight, y)
-        return weight
+        return kernels.restrict(kept) if len(kept) < kernels.n_train else kernels
 
-    def _callback(self) -> Any:
-        if not self.verbose:
-            return self.callback
-        printer = ProgressPrinter(self.tol)
-
-        def both(line: Any) -> Any:
-            printer(line)
-            return self.callback(line) if self.callback is not None else None
-
-        return both
-
-    def _previous(self) -> tuple[np.ndarray, BlockModel] | None:
-        """Classes and model of an earlier fit, if there is one."""
-        if not self.warm_start or not hasattr(self, "classes_"):
+    def _warm_start(
+        self, kernels: KernelSet, problem: Problem, classes: np.ndarray
+    ) -> Expansion | None:
+        """The earlier solution as a start, if it speaks of as many rows and kernels."""
+        if not self.warm_start or not hasattr(self, "_past"):
             return None
-        return self.classes_, self._model
-
-    def _warm_start(self, previous: Any, kernels: KernelSet) -> Expansion | None:
-        """The earlier solution as a start, if it speaks of the same rows."""
-        if previous is None:
-            return None
-        classes, model = previous
-        fits = (
+        known = self._past.model.kernels
+        if not (
             np.array_equal(classes, self.classes_)
-            and model.kernels.n_train == kernels.n_train == kernels.n_reference
-            and model.kernels.n_kernels == kernels.n_kernels
-        )
-        if not fits:
-            return None
-        coef = np.zeros((kernels.n_train, len(classes)))
-        coef[model.kernels.support] = model.coef
-        return Expansion(coef, model.weights)
-
-    def _warn_unless_converged(self, result: SolveResult) -> None:
-        if self.solver in ("auto", "dual_ascent") and not result.converged:
-            warnings.warn(
-                f"The relative duality gap is {result.relative_gap:.2g} after "
-                f"{len(result.history)} epochs, above tol={self.tol:g}; raise max_iter "
-                "or tol.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-
-    def _calibrate(self, problem: Problem, model: Expansion) -> None:
-        scores = problem.bank.scores(model.coef, model.weights)
-        diagonal = problem.bank.diagonals() @ model.weights
-        held_out = held_out_scores(scores, model.coef, diagonal)
-        self.temperature_ = fit_temperature(
-            held_out, problem.target, problem.sample_weight
-        )
-
-    def _online_settings(self, classes: Any) -> OnlineSettings:
-        """Settings of `partial_fit`; the first call fixes the classes."""
-        if reads_matrices(self.kernels):
-            raise ValueError(
-                "partial_fit needs kernels on feature columns, got given matrices; "
-                "call fit with one stack of all the rows."
-            )
-        if not hasattr(self, "classes_"):
-            if classes is None:
-                raise ValueError(
-                    "classes must be passed on the first call to partial_fit; give "
-                    "all the labels that will ever come, for instance np.unique(y)."
-                )
-            self.classes_ = np.unique(classes)
-        elif classes is not None and not np.array_equal(
-            np.unique(classes), self.classes_
+            and known.n_train == kernels.n_train
+            and known.n_kernels == kernels.n_kernels
         ):
-            raise ValueError(
-                f"classes must stay the same in every call to partial_fit, got "
-                f"{np.unique(classes).tolist()} after {self.classes_.tolist()}."
-            )
+            return None
+        start = self._past.model.expansion(problem.norm)
+        coef = np.zeros((kernels.n_train, len(classes)))
+        coef[known.support] = start.coef
+        rows = slice(None) if kernels.support is None else kernels.support
+        return Expansion(coef[rows], start.weights)
+
+    def _online_settings(self, n_classes: int) -> OnlineSettings:
         return OnlineSettings(
-            len(self.classes_),
+            n_classes,
             choose_loss(self.loss),
             choose_norm(self.p),
             require_number("C", self.C, 0.0),
+            self.storage,
             self.memory_limit,
         )
 
-    def _known(self, y: np.ndarray) -> np.ndarray:
-        """Class indices of labels that must all be known."""
-        unknown = np.setdiff1d(y, self.classes_)
-        if len(unknown):
-            raise ValueError(
-                f"y has labels that were not in classes: {unknown.tolist()}; pass all "
-                "the labels that will ever come to the first call."
-            )
-        return np.searchsorted(self.classes_, y)
-
-    def _store_step(
-        self, step: OnlineStep, descent: MirrorDescent, updates: int
-    ) -> MKLClassifier:
-        """Store one online pass; objective and gap speak of the rows at hand."""
-        objective, dual_bound = descent.values()
-        history = list(getattr(self, "history_", []))
-        gap = relative_gap(objective, dual_bound)
-        history.append(Epoch(len(history) + 1, np.nan, objective, gap, updates))
-        self._calibrate(step.problem, descent.model())
-        result = SolveResult(
-            descent.model(), objective, objective - dual_bound, history, False
-        )
-        return self._store(step.kernels, step.problem, result)
-
     def _store(
-        self, kernels: KernelSet, problem: Problem, result: SolveResult
+        self,
+        kernels: KernelSet,
+        problem: Problem,
+        result: SolveResult,
+        classes: np.ndarray,
+        kept: np.ndarray,
     ) -> MKLClassifier:
+        """Fitted attributes; `kept` are the positions in X of the problem's rows."""
+        model = BlockModel.from_expansion(kernels, result.model)
+        support = support_of(result.model.coef)
+        self._past = OnlinePast(
+            model, problem.target[support], problem.sample_weight[support]
+        )
+        self.classes_ = classes
+        self.kernel_names_ = list(kernels.names)
+        self.kernel_weights_ = model.weights
+        self.dual_coef_ = model.coef
+        self.support_ = kept[support]
+        self.temperature_ = calibrate(problem, result.model)
         self.objective_ = result.objective
         self.duality_gap_ = result.duality_gap
         self.history_ = result.history
         self.n_iter_ = len(result.history)
-        self._past = OnlinePast.of(kernels, problem, result.model)
-        model = self._model = BlockModel.from_expansion(kernels, result.model)
-        self.kernel_names_ = list(model.kernels.names)
-        self.kernel_weights_ = model.weights
-        self.dual_coef_ = model.coef
-        self.support_ = model.kernels.support
         return self
 
     def __sklearn_tags__(self) -> Any:
@@ -410,4 +332,3 @@ class MKLClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.three_d_array = given
         tags.input_tags.sparse = not given
         return tags
-

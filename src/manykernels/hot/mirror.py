@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 # The first step of Pegasos shrinks by 1 - 1 up to rounding.
 VANISHING = 1e-12
+# A scale below this is folded into the arrays, long before float32 overflows.
+SMALLEST_SCALE = 1e-10
 
 
 class MirrorState(NamedTuple):
@@ -105,6 +107,21 @@ def _restart(state):
     state.scalars[3] = 0.0
 
 
+@njit(cache=True)
+def _fold_scale(state):
+    """Multiply the scale into the arrays: theta stays what it is."""
+    scale = state.scalars[0]
+    for row in state.coef:
+        row *= scale
+    for k in range(state.scores.shape[0]):
+        for f in range(state.scores.shape[1]):
+            for i in range(state.scores.shape[2]):
+                state.scores[k, f, i] *= scale
+    for f in range(len(state.square_norms)):
+        state.square_norms[f] *= scale * scale
+    state.scalars[0] = 1.0
+
+
 @njit(cache=True, fastmath=True, nogil=True)
 def mirror_pass(rows, slots, state, rule, target, importance, pair_norms, order, begin):
     """Visit the rows in `order` from position `begin`.
@@ -139,6 +156,8 @@ def mirror_pass(rows, slots, state, rule, target, importance, pair_norms, order,
             eta = _shrink(scalars, rule, pair_norms[i] * importance[i] * wrong)
             if scalars[0] <= 0.0:
                 _restart(state)
+            elif scalars[0] < SMALLEST_SCALE:
+                _fold_scale(state)
         if not wrong:
             continue
         updates += 1

@@ -12,7 +12,10 @@ Array = NDArray[np.float64]
 MEMORY = 4  # rounds remembered
 SMALL = 0.1  # weights below this share of the largest move on their own
 LIFT = 0.02  # share of the largest weight that a new problem grants every block
+RELIFT = 0.3  # factor on that share every time a block comes back
 LONGEST_STEP = 3.0  # in the logarithm of a weight
+FIRST_STRIDE = 0.5  # in the logarithm of a small weight
+LONGER, SHORTER = 2.0, 0.35  # strides after the same, or the opposite, direction
 TINY = 1e-30  # stands for zero in logarithms
 VANISHED = 1e-5  # at p = 1, weights below this share of the largest are set to zero
 
@@ -23,10 +26,10 @@ class WeightSearch:
     The plain update contracts by up to 2 - p a round, slow for p near 1. In
     logarithms it is a smooth map, so the weights that matter take Anderson's mixing
     of the last few rounds instead of the plain step. A small weight hardly touches
-    the other blocks: it takes a Newton step for its own equation, with the reaction
-    of its block norm estimated from the last two rounds. `value` (the optimum under
-    frozen weights) must fall: when it has risen for certain, go back to the best
-    weights and forget the past.
+    the other blocks, and for p near 1 its own equation is nearly flat: it moves in
+    strides of its own, longer or shorter as its residual keeps or changes its sign.
+    `value` (the optimum under frozen weights) must fall: when it has risen for
+    certain, go back to the best weights and forget the past.
     """
 
     def __init__(self, norm: LpGroupNorm, weights: Array) -> None:
@@ -44,13 +47,14 @@ class WeightSearch:
         self.weights = self.norm.normalize_weights(np.maximum(self.weights, floor))
         self._best_value = np.inf
         self._best: tuple[Array, Array] | None = None
-        self._reaction = np.full(len(self.weights), -1.0 / self.weights.max())
+        self._strides = np.full(len(self.weights), FIRST_STRIDE)
+        self._last_residual = np.zeros(len(self.weights))
+        self._lift = np.full(len(self.weights), LIFT)
         self._forget()
 
     def _forget(self) -> None:
         self._points: list[Array] = []
         self._images: list[Array] = []
-        self._last: tuple[Array, Array] | None = None
 
     def step(self, theta_norms: Array, lower: float, upper: float) -> Array:
         """Next weights, from ||theta_f|| and bounds on the value at the current ones.
@@ -64,9 +68,9 @@ class WeightSearch:
         point = np.log(np.maximum(self.weights, TINY))
         wanted = self.norm.weights(self.weights * theta_norms)
         image = np.log(np.maximum(wanted, TINY))
-        self._observe(theta_norms)
         if lower > self._best_value and self._best is not None:
             self._forget()
+            self._strides *= SHORTER**2
             point, image = self._best
             move = image - point
         else:
@@ -77,18 +81,6 @@ class WeightSearch:
         weights = self._normalize(np.exp(logs - logs.max()))
         self.weights = self._revive(weights, theta_norms)
         return self.weights
-
-    def _observe(self, theta_norms: Array) -> None:
-        """Secant estimate of d log ||theta_f|| / d weight_f, where it makes sense."""
-        logs = np.log(np.maximum(theta_norms, TINY))
-        logs = logs - logs.max()
-        if self._last is not None:
-            change = self.weights - self._last[0]
-            moved = np.abs(change) > 0.1 * np.maximum(self._last[0], TINY)
-            slope = (logs - self._last[1]) / np.where(moved, change, 1.0)
-            useful = moved & (slope < 0.0)
-            self._reaction = np.where(useful, slope, self._reaction)
-        self._last = (self.weights, logs)
 
     def _accelerated(self, point: Array, image: Array) -> Array:
         self._points = [*self._points, point][-MEMORY:]
@@ -101,13 +93,16 @@ class WeightSearch:
         return move
 
     def _own_move(self, residual: Array) -> Array:
-        """Newton step on the logarithm of each weight for its own equation.
+        """Strides that grow while a residual keeps its sign and shrink when it turns.
 
-        residual(x) has the slope -(p - 1) + (2 - p) * reaction * weight.
+        Never longer than if the block norm did not react at all, residual / (p - 1).
         """
-        p = self.norm.p
-        slope = -(p - 1.0) + (2.0 - p) * self._reaction * self.weights
-        return np.asarray(-residual / np.minimum(slope, -1e-3))
+        same = residual * self._last_residual
+        factor = np.where(same > 0.0, LONGER, np.where(same < 0.0, SHORTER, 1.0))
+        self._strides = np.minimum(self._strides * factor, LONGEST_STEP)
+        self._last_residual = residual
+        longest = np.abs(residual) / max(self.norm.p - 1.0, TINY)
+        return np.sign(residual) * np.minimum(self._strides, longest)
 
     def _normalize(self, weights: Array) -> Array:
         if self.norm.p == 1.0:
@@ -115,11 +110,16 @@ class WeightSearch:
         return self.norm.normalize_weights(weights)
 
     def _revive(self, weights: Array, theta_norms: Array) -> Array:
-        """Give a vanished block a small weight again if the dual asks for it."""
+        """Give a vanished block a small weight again if the dual asks for it.
+
+        Less every time: a weight above the wanted one raises the value, is taken
+        back, and would otherwise return for ever.
+        """
         missing = (weights == 0.0) & (theta_norms >= theta_norms[weights > 0.0].max())
         if not missing.any():
             return weights
-        share = np.where(missing, LIFT * weights.max(), weights)
+        share = np.where(missing, self._lift * weights.max(), weights)
+        self._lift = np.where(missing, RELIFT * self._lift, self._lift)
         return self.norm.normalize_weights(share)
 
 

@@ -29,6 +29,7 @@ INNER_SHARE = 0.1  # part of the current gap that a round may leave unsolved
 NEAR_MARGIN = 0.3  # rows this close to the margin stay among the working rows
 FINISHED = 0.8  # share of the tolerance at which a working set is solved
 ROUGH = 0.05  # relative gap that ends the first working set
+PRUNED = 0.01  # at p = 1, smaller shares of the largest weight are tried without
 DENSE = 0.7  # working sets above this share of the rows are not worth a copy
 
 
@@ -119,11 +120,13 @@ class _Rounds:
                 norms = work.theta_norms()
                 self.coef[rows] = work.coef
                 self._measure(work, norms)
-                finished = left == 0 or self.gap <= self._enough(rough)
+                # Unsolved means that rounding, not work, limits the frozen problem.
+                finished = (
+                    left == 0 or self.gap <= self._enough(rough) or not work.solved
+                )
                 if finished:
-                    # The certificate: float64, from the kernels, on all rows.
-                    scores = self.problem.bank.scores(self.coef, weights)
-                    yield self._iterate(weights, scores, norms, updates)
+                    iterate, scores = self._certify(weights, norms, updates)
+                    yield iterate
                 elif everything:
                     yield self._iterate(weights, work.scores.T, norms, updates)
                     updates = 0
@@ -141,15 +144,40 @@ class _Rounds:
         primal = self.problem.norm.value(self.search.weights * norms) + loss
         self.gap = relative_gap(primal, self.mixture.add(self.coef, linear, norms))
 
+    def _certify(
+        self, weights: Array, norms: Array, updates: int
+    ) -> tuple[Iterate, Array]:
+        """The certificate: float64, from the kernels, on all rows; and the scores.
+
+        At p = 1 a model without the smallest weights is tried first.
+        """
+        sparser = np.where(weights < PRUNED * weights.max(), 0.0, weights)
+        tried = [weights]
+        if self.problem.norm.p == 1.0 and not np.array_equal(sparser, weights):
+            tried = [self.problem.norm.normalize_weights(sparser), weights]
+        for candidate in tried:
+            scores = self.problem.bank.scores(self.coef, candidate)
+            scale = self.problem.best_scale(scores, candidate * norms)
+            iterate = self._iterate(candidate, scores, norms, updates, scale)
+            gap = relative_gap(iterate.objective, iterate.dual_bound)
+            if gap <= self.solver.tol:
+                break
+        return iterate, scores
+
     def _iterate(
-        self, weights: Array, scores: Array, norms: Array, updates: int
+        self,
+        weights: Array,
+        scores: Array,
+        norms: Array,
+        updates: int,
+        scale: float = 1.0,
     ) -> Iterate:
-        coef = self.coef
+        coef, lengths = self.coef, weights * norms
         return Iterate(
-            objective=self.problem.primal_value(scores, weights * norms),
+            objective=self.problem.primal_value(scale * scores, scale * lengths),
             dual_bound=self.problem.reg * self.mixture.value,
             updates=updates,
-            snapshot=lambda: Expansion(coef.copy(), weights),
+            snapshot=lambda: Expansion(scale * coef, weights),
         )
 
     def _advance(self, work: _WorkingSet, norms: Array) -> None:
@@ -185,6 +213,7 @@ class _WorkingSet:
         self.coef = coef[rows]
         self.rng = rng
         self.scores: Array = np.zeros(self.coef.shape).T
+        self.solved = False  # whether the last frozen problem reached its goal
 
     def ascend(self, weights: Array, goal: float) -> int:
         """Solve the problem with these weights to a relative gap; returns updates."""
@@ -194,7 +223,9 @@ class _WorkingSet:
         for _ in range(SWEEPS):
             updates += self._ascend_active(gram, goal)
             linear, quadratic, loss = self.values()
-            if relative_gap(0.5 * quadratic + loss, linear - 0.5 * quadratic) <= goal:
+            gap = relative_gap(0.5 * quadratic + loss, linear - 0.5 * quadratic)
+            self.solved = gap <= goal
+            if self.solved:
                 break
         return updates
 

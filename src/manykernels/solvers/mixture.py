@@ -36,33 +36,38 @@ class DualMixture:
         self._points.append((coef.copy(), linear, theta_norms))
         linears = np.array([point[1] for point in self._points])
         norms = np.array([point[2] for point in self._points])
-        shares = self._best_shares(linears, norms)
-        value = shares @ linears - self.norm.dual_value(shares @ norms)
+        alone = self._best_point(linears, norms)
+        mixed = alone
+        if len(linears) > 1 and self.norm.q >= STEEP:
+            mixed = _steepest_mixture(linears, norms, alone)
+        # The mixture is the best for q = inf; for finite q one point may be better.
+        self._record(alone, linears, norms)
+        self._record(mixed, linears, norms)
+        self._drop(mixed)
+        return self.value
+
+    def _best_point(self, linears: Array, norms: Array) -> Array:
+        """All the share to the point with the largest value of its own."""
+        singles = np.eye(len(linears))
+        values = [self._value(shares, linears, norms) for shares in singles]
+        return np.asarray(singles[int(np.argmax(values))])
+
+    def _value(self, shares: Array, linears: Array, norms: Array) -> float:
+        return float(shares @ linears - self.norm.dual_value(shares @ norms))
+
+    def _record(self, shares: Array, linears: Array, norms: Array) -> None:
+        value = self._value(shares, linears, norms)
         if value > self.value:
-            self.value = float(value)
+            self.value = value
             self.coef = sum(
                 share * point[0]
                 for share, point in zip(shares, self._points, strict=True)
             )
-        self._drop(shares)
-        return self.value
 
     def _drop(self, shares: Array) -> None:
         """Make room by forgetting the point that the mixture needs least."""
         if len(self._points) > MEMORY:
             del self._points[int(np.argmin(shares[:-1]))]
-
-    def _best_shares(self, linears: Array, norms: Array) -> Array:
-        """Maximise linears . m - 1/2 ||norms' m||_q^2 over the simplex of m."""
-        alone = np.zeros(len(linears))
-        values = [
-            linear - self.norm.dual_value(row)
-            for linear, row in zip(linears, norms, strict=True)
-        ]
-        alone[int(np.argmax(values))] = 1.0
-        if len(linears) == 1 or self.norm.q < STEEP:
-            return alone
-        return _steepest_mixture(linears, norms, alone)
 
 
 def _steepest_mixture(linears: Array, norms: Array, start: Array) -> Array:
