@@ -77,13 +77,21 @@ def test_bspline_is_about_95_percent_zeros():
 def test_sparse_stack_equals_stack(dtype):
     rows = np.random.default_rng(0).normal(size=(1100, 2))
     kernels = [BSpline(), BSpline(0.3, columns=0, normalize="trace")]
-    fitted = KernelSet.fit(kernels, rows, dtype=dtype)
+    fitted = KernelSet.fit(kernels, rows, dtype=dtype, psd="skip")
     assert fitted.is_sparse
     for K, full in zip(fitted.sparse_stack(), fitted.stack(), strict=True):
         assert sp.issparse(K) and K.format == "csr" and K.dtype == dtype
         assert (K != K.T).nnz == 0
         np.testing.assert_allclose(K.toarray(), full, atol=1e-6)
         assert K.nnz < 0.4 * 1100**2
+
+
+def test_bspline_on_two_columns_is_checked():
+    rows = np.random.default_rng(0).normal(size=(1100, 2))
+    with pytest.raises(ValueError, match="'bspline' must be positive semi-definite"):
+        KernelSet.fit([BSpline()], rows)
+    assert not KernelSet.fit([BSpline()], rows[:300], psd="clip").is_sparse
+    assert KernelSet.fit([BSpline(degree=2)], rows).is_sparse
 
 
 def test_sparse_stack_needs_compact_kernels():

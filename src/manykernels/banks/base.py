@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,7 +19,7 @@ class Bank(Protocol):
     certificate rests on (scores, square_norms) are float64 whatever the storage.
     """
 
-    names: Sequence[str]
+    names: list[str]
     n_rows: int
     n_blocks: int
     dtype: np.dtype[Any]

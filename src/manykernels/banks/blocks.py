@@ -64,7 +64,8 @@ class FeatureBlock:
         """Squared lengths of the rows."""
         if sp.issparse(self.features):
             return np.asarray(self.features.multiply(self.features).sum(axis=1)).ravel()
-        return np.einsum("ij,ij->i", self.features, self.features, dtype=np.float64)
+        squares = np.einsum("ij,ij->i", self.features, self.features, dtype=np.float64)
+        return np.asarray(squares)
 
     def subset(self, index: Index) -> FeatureBlock:
         """The same features of fewer rows."""

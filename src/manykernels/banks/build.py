@@ -86,9 +86,7 @@ def _feature_bank(kernels: KernelSet) -> BlockBank:
     return BlockBank(blocks, kernels.names, kernels.dtype)
 
 
-def _gram_bank(
-    kernels: KernelSet, memory_limit: int | float | str | None
-) -> GramBank:
+def _gram_bank(kernels: KernelSet, memory_limit: int | float | str | None) -> GramBank:
     n_rows, n_kernels = kernels.n_reference, kernels.n_kernels
     require_memory(
         gram_bytes(kernels),

@@ -104,7 +104,7 @@ class GramBank:
             hot.quadratic_forms(self.stack, by_output, support, out, start, stop)
             return out
 
-        return np.sum(in_slices(len(support), traffic, work), axis=0)
+        return np.asarray(np.sum(in_slices(len(support), traffic, work), axis=0))
 
     def subset(self, index: Index) -> GramBank:
         """The same kernels on the rows `index`, copied together."""

@@ -47,7 +47,7 @@ def free_bytes() -> int:
 
 
 def require_memory(needed: int, limit: int | float | str | None, what: str) -> None:
-    """Raise MemoryError when `needed` bytes exceed the limit (default: what is free)."""
+    """Raise MemoryError when `needed` bytes exceed the limit, or what is free."""
     allowed = int(SAFE_SHARE * free_bytes()) if limit is None else parse_bytes(limit)
     if needed > allowed:
         raise MemoryError(

@@ -35,6 +35,7 @@ class Result:
     gap: float | None = None
     used: int | None = None
     noise_weight: float | None = None
+    note: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -145,13 +146,14 @@ def best_single_kernel(arena: Arena) -> Result:
     best = int(np.argmax([search.best_score_ for search in searches]))
     accuracy = searches[best].score(arena.test[..., best], arena.target_test)
     return Result(
-        f"SVM, best single ({arena.names[best]})",
+        "SVM, best single kernel",
         arena.title,
         float(accuracy),
         float(searches[best].refit_time_),
         float(searches[best].best_params_["C"]),
         used=1,
         noise_weight=float(arena.groups[best] == "noise"),
+        note=arena.names[best],
     )
 
 

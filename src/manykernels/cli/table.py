@@ -8,16 +8,23 @@ from manykernels.cli.contest import Result
 
 
 def result_table(results: list[Result], n_test: int) -> Table:
-    """One row per contender; a line divides the sets of kernels."""
+    """One row per contender, one section per set of kernels."""
     table = Table(title=f"{n_test} test images", title_justify="left")
-    for name in ("method", "kernels"):
-        table.add_column(name, overflow="fold")
+    table.add_column("method")
     for name in ("accuracy", "fit s", "certified gap", "used", "noise weight"):
         table.add_column(name, justify="right", no_wrap=True)
-    for result, following in zip(results, [*results[1:], None], strict=True):
-        ends = following is not None and following.kernels != result.kernels
-        table.add_row(*_cells(result), end_section=ends)
+    for kernels, rows in by_kernels(results).items():
+        table.add_section()
+        table.add_row(f"[bold]{kernels} kernels")
+        for result in rows:
+            table.add_row(*_cells(result))
     return table
+
+
+def by_kernels(results: list[Result]) -> dict[str, list[Result]]:
+    """The results of each set of kernels, in order."""
+    sets = dict.fromkeys(result.kernels for result in results)
+    return {name: [r for r in results if r.kernels == name] for name in sets}
 
 
 def conclusion(results: list[Result]) -> str:
@@ -27,13 +34,11 @@ def conclusion(results: list[Result]) -> str:
     --------
     >>> learnt = Result("MKL, p = 1", "12 useful + 48 noise", 0.9, 0.1, 1.0)
     >>> mean = Result("SVM, averaged kernel", "12 useful + 48 noise", 0.8, 0.1, 1.0)
-    >>> conclusion([learnt, mean])
-    'With 12 useful + 48 noise kernels, learning weights gains 10.0 points over averaging.'
+    >>> print(conclusion([learnt, mean]))
+    With 12 useful + 48 noise kernels, learning weights gains 10.0 points over averaging.
     """
-    return "\n".join(
-        _sentence(kernels, [r for r in results if r.kernels == kernels])
-        for kernels in dict.fromkeys(result.kernels for result in results)
-    )
+    sets = by_kernels(results)
+    return "\n".join(_sentence(kernels, rows) for kernels, rows in sets.items())
 
 
 def _sentence(kernels: str, results: list[Result]) -> str:
@@ -54,8 +59,7 @@ def _sentence(kernels: str, results: list[Result]) -> str:
 
 def _cells(result: Result) -> list[str]:
     return [
-        result.method,
-        result.kernels,
+        f"  {result.method}",
         f"{result.accuracy:.1%}",
         f"{result.seconds:.3f}",
         "-" if result.gap is None else f"{result.gap:.1e}",

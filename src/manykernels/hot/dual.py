@@ -90,7 +90,8 @@ def dual_sweeps(gram, target, bound, coef, scores, drift, orders, goal):
 def frozen_values(target, bound, coef, scores, drift):
     """Sum of a_{i,y_i}, the quadratic form, and the weighted sum of the losses.
 
-    The current scores are scores + drift. The three sums give primal 1/2 quadratic + loss and dual linear - 1/2 quadratic.
+    The current scores are scores + drift. The three sums give the primal value
+    1/2 quadratic + loss and the dual value linear - 1/2 quadratic.
     """
     n_outputs, n_rows = scores.shape
     linear = 0.0

@@ -12,7 +12,6 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-
 # The first step of Pegasos shrinks by 1 - 1 up to rounding.
 VANISHING = 1e-12
 # A scale below this is folded into the arrays, long before float32 overflows.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import scipy.sparse as sp
 
 from manykernels.kernels.evaluate import new_diagonals, new_side
-from manykernels.kernels.groups import FeatureGroup
+from manykernels.kernels.groups import FeatureGroup, Group
 from manykernels.kernels.rows import Rows
 from manykernels.kernels.scaling import Scaling, Side
 
@@ -20,9 +20,11 @@ if TYPE_CHECKING:
 def extended(fitted: KernelSet, sides: list[Any]) -> KernelSet:
     """Append prepared rows, one entry per group, under unchanged constants."""
     _require_extendable(fitted)
-    groups, scalings = [], list(fitted.scalings)
+    groups: list[Group] = []
+    scalings = list(fitted.scalings)
     for group, rows in zip(fitted.groups, sides, strict=True):
-        groups.append(replace(group, rows=_join_rows(group.everything(), rows)))
+        joined = _join_rows(group.everything(), rows)
+        groups.append(replace(cast(FeatureGroup, group), rows=joined))
         diagonals = dict(new_diagonals(fitted, group, rows))
         for f in group.members:
             side = new_side(fitted, group, f, rows, None)

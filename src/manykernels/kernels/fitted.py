@@ -119,7 +119,8 @@ class KernelSet:
         dtype : float32 or float64
             Precision of the kernel values.
         psd : {"check", "clip", "skip"}
-            What to do about given or custom kernels with negative eigenvalues.
+            What to do about given, custom and spline kernels with negative
+            eigenvalues.
         """
         check_psd_option(psd)
         precision = _float_dtype(dtype)
@@ -279,7 +280,10 @@ class KernelSet:
     @property
     def is_sparse(self) -> bool:
         """Whether every kernel has compact support, so that matrices are sparse."""
-        return all(kernel.compact and not kernel.center for kernel in self.kernels)
+        return all(
+            kernel.compact and not kernel.center and clip is None
+            for kernel, clip in zip(self.kernels, self.clips, strict=True)
+        )
 
     def sparse_stack(self) -> list[Any]:
         """CSR matrices of the reference rows, without ever holding a dense N x N."""

@@ -242,7 +242,8 @@ class BSpline(Kernel):
 
     Rows further apart than ``width`` give exactly zero, so the matrix is sparse. It is
     positive semi-definite on one column; on d columns for sure only if
-    ``degree >= d // 2 + 1``, and nearly so when few entries are non-zero.
+    ``degree >= d // 2 + 1``, and nearly so when few entries are non-zero. Fitting
+    checks this as for given matrices; ``psd="skip"`` takes the kernel as it is.
 
     Parameters
     ----------
@@ -269,6 +270,7 @@ class BSpline(Kernel):
     unit_diagonal: ClassVar[bool] = True
     accepts_sparse: ClassVar[bool] = True
     compact: ClassVar[bool] = True
+    check_psd: ClassVar[bool] = True
 
     def validate(self) -> None:
         """Width is positive or "sparse", degree a positive integer."""

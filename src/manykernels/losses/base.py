@@ -19,7 +19,9 @@ class Loss(Protocol):
     at u = -gradient(s).
     """
 
-    name: str
+    @property
+    def name(self) -> str:
+        """What messages call it."""
 
     def value(self, scores: Array, target: Target) -> Array:
         """Loss of every row, shape (rows,)."""

@@ -92,4 +92,4 @@ class MulticlassHinge:
 
     def predict(self, scores: Array) -> Target:
         """The output of the highest score."""
-        return np.argmax(scores, axis=1)
+        return np.asarray(np.argmax(scores, axis=1))

@@ -50,4 +50,5 @@ def prox_sparse_mkl(block_norms: Array, step: float) -> Array:
     kept = int(np.sum(falling > thresholds))
     if kept == 0:
         return np.zeros_like(block_norms)
-    return np.maximum(block_norms - thresholds[kept - 1], 0.0)
+    threshold: float = thresholds[kept - 1]
+    return np.maximum(block_norms - threshold, 0.0)

@@ -102,7 +102,7 @@ class WeightSearch:
         self._strides = np.minimum(self._strides * factor, LONGEST_STEP)
         self._last_residual = residual
         longest = np.abs(residual) / max(self.norm.p - 1.0, TINY)
-        return np.sign(residual) * np.minimum(self._strides, longest)
+        return np.asarray(np.sign(residual) * np.minimum(self._strides, longest))
 
     def _normalize(self, weights: Array) -> Array:
         if self.norm.p == 1.0:
@@ -139,7 +139,5 @@ def anderson(points: list[Array], images: list[Array]) -> Array:
     steps = np.diff(residuals, axis=0).T
     normal = steps.T @ steps
     ridge = 1e-8 * np.trace(normal) + 1e-300
-    mix = np.linalg.solve(
-        normal + ridge * np.eye(len(normal)), steps.T @ residuals[-1]
-    )
+    mix = np.linalg.solve(normal + ridge * np.eye(len(normal)), steps.T @ residuals[-1])
     return np.asarray(images[-1] - np.diff(np.array(images), axis=0).T @ mix)

@@ -67,7 +67,7 @@ class MirrorDescent:
             )
             updates += new
             if position == len(order):
-                return updates
+                return int(updates)
             ahead = order[position:]
             self.cache.fill(ahead[self._likely(ahead)])
 

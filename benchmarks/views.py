@@ -1,0 +1,139 @@
+"""Small data sets in views, as kernel stacks with and without irrelevant kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import StandardScaler
+
+import manykernels as mk
+from manykernels.kernels import KernelSet, as_kernels
+
+Views = dict[str, np.ndarray]
+HISTOGRAMS = ("hsv", "lab", "sift_dense", "sift_kp")
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """Views of the same rows, kernels for each of them, and training rows to use."""
+
+    name: str
+    load: Callable[[], tuple[Views, np.ndarray]]
+    kernels: tuple[str, ...]
+    n_train: int
+    n_test: int = 600
+
+
+def _digits() -> tuple[Views, np.ndarray]:
+    digits = mk.datasets.load_noisy_digits(1000, 0, 0)
+    pixels = np.vstack([digits.data, digits.data_test])
+    views = {f"block{b}": pixels[:, 16 * b : 16 * b + 16] for b in range(4)}
+    return views, np.concatenate([digits.target, digits.target_test])
+
+
+def _mfeat() -> tuple[Views, np.ndarray]:
+    bunch = mk.datasets.load_mfeat()
+    return bunch.views, bunch.target
+
+
+def _flowers() -> tuple[Views, np.ndarray]:
+    bunch = mk.datasets.load_flowers17()
+    return bunch.views, bunch.target
+
+
+def _tcga() -> tuple[Views, np.ndarray]:
+    bunch = mk.datasets.load_tcga_breast()
+    views = {
+        name: np.vstack([bunch.views[name], bunch.views_test[name]])
+        for name in ("mrna", "mirna")
+    }
+    return views, np.concatenate([bunch.target, bunch.target_test])
+
+
+def _groups(name: str, n_groups: int) -> Callable[[], tuple[Views, np.ndarray]]:
+    def load() -> tuple[Views, np.ndarray]:
+        bunch = mk.datasets.load_uci(name)
+        parts = np.array_split(np.arange(bunch.data.shape[1]), n_groups)
+        views = {f"columns{g}": bunch.data[:, part] for g, part in enumerate(parts)}
+        return views, bunch.target
+
+    return load
+
+
+SCALES = ("linear", "rbf", "rbf:gamma=0.1*scale")
+DATA_SETS = (
+    DataSet("digits, 100 rows", _digits, ("linear", "polynomial", "rbf"), 100),
+    DataSet("digits, 400 rows", _digits, ("linear", "polynomial", "rbf"), 400),
+    DataSet("mfeat", _mfeat, ("linear", "rbf"), 200),
+    DataSet("tcga breast", _tcga, SCALES, 150),
+    DataSet("flowers17", _flowers, ("rbf",), 340),
+    DataSet("sonar", _groups("sonar", 6), ("linear", "rbf"), 140),
+    DataSet("ionosphere", _groups("ionosphere", 6), ("linear", "rbf"), 200),
+    DataSet("german", _groups("german", 8), ("linear", "rbf"), 300),
+)
+
+
+@dataclass(frozen=True)
+class Split:
+    """Kernel stacks (rows, training rows, kernels) and labels of one split."""
+
+    train: np.ndarray
+    test: np.ndarray
+    target: np.ndarray
+    target_test: np.ndarray
+    n_useful: int
+
+
+def make_split(data: DataSet, noise_ratio: int, seed: int) -> Split:
+    """A stratified split with `noise_ratio` noise kernels per useful one."""
+    views, target = data.load()
+    rng = np.random.default_rng(seed)
+    train, test = train_test_split(
+        np.arange(len(target)),
+        train_size=data.n_train,
+        test_size=min(data.n_test, len(target) - data.n_train),
+        stratify=target,
+        random_state=seed,
+    )
+    stacks = [_view_stacks(name, view, data, train, test) for name, view in views.items()]
+    n_useful = sum(len(pair[0]) for pair in stacks)
+    for _ in range(noise_ratio * n_useful):
+        noise = rng.normal(size=(len(target), 2))
+        stacks.append(_stacks(noise, ("rbf",), train, test))
+    return Split(
+        np.moveaxis(np.concatenate([pair[0] for pair in stacks]), 0, -1),
+        np.moveaxis(np.concatenate([pair[1] for pair in stacks]), 0, -1),
+        target[train],
+        target[test],
+        n_useful,
+    )
+
+
+def _view_stacks(
+    name: str, view: np.ndarray, data: DataSet, train: np.ndarray, test: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    if name in HISTOGRAMS:
+        return _stacks(view, ("chi_squared",), train, test)
+    if "digits" not in data.name:
+        view = StandardScaler().fit(view[train]).transform(view)
+    return _stacks(view, data.kernels, train, test)
+
+
+def _stacks(
+    values: np.ndarray, texts: tuple[str, ...], train: np.ndarray, test: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    kernels = KernelSet.fit(as_kernels(list(texts)), values[train])
+    new = np.concatenate([block for _, block in kernels.cross(values[test])], axis=1)
+    return kernels.stack(), new
+
+
+def available(data: DataSet) -> bool:
+    """Whether the data set's files are there or can be fetched."""
+    try:
+        data.load()
+    except OSError:
+        return False
+    return True
