@@ -66,6 +66,8 @@ class ScoresOnly(MKLClassifier):
 FIXED = [Linear(), RBF(0.1), RBF(1.0)]
 
 
+# Scores equal to 1e-7 need a gap close to rounding, because the gap bounds a square.
+@pytest.mark.filterwarnings("ignore:The relative duality gap")
 @pytest.mark.parametrize("p", [1.0, 1.1, 2.0])
 @pytest.mark.parametrize(
     "check",
@@ -75,7 +77,7 @@ FIXED = [Linear(), RBF(0.1), RBF(1.0)]
     ],
 )
 def test_weights_equal_repetitions_in_scikit_learns_check(check, p):
-    check("ScoresOnly", ScoresOnly(FIXED, p=p, tol=1e-12, dtype="float64"))
+    check("ScoresOnly", ScoresOnly(FIXED, p=p, tol=1e-14, dtype="float64"))
 
 
 @pytest.mark.parametrize("p", [1.1, 1.5, 2.0])

@@ -281,3 +281,13 @@ def test_custom_equals_built_in(X):
 def test_bad_functions_are_named(function, message, X):
     with pytest.raises(ValueError, match=message):
         KernelSet.fit([Custom(function)], X)
+
+
+def test_for_new_rows_keeps_no_matrix(stack):
+    new = last(stack)[:5]
+    fitted = KernelSet.fit(as_kernels("precomputed"), last(stack), dtype=np.float64)
+    small = fitted.for_new_rows([1, 4])
+    assert all(group.matrix.size == 0 for group in small.groups)
+    np.testing.assert_array_equal(cross(small, new), cross(fitted, new)[:, :, [1, 4]])
+    again = fitted.restrict([1, 4, 7]).for_new_rows([0, 2])
+    np.testing.assert_array_equal(cross(again, new), cross(fitted, new)[:, :, [1, 7]])

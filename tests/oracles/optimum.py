@@ -31,15 +31,14 @@ def cvxpy_optimum(
     C: float,
     sample_weight: np.ndarray | None = None,
 ) -> float:
-    """min over w of reg/2 ||w||_{2,p}^2 + weighted mean hinge loss."""
+    """min over w of ||w||_{2,p}^2 / (2 C W) + weighted mean hinge loss."""
     weight = np.ones(len(target)) if sample_weight is None else sample_weight
     blocks, scores = _linear_model(stack, n_classes)
     slack = cp.Variable(len(target), nonneg=True)
-    loss = weight @ slack / weight.sum()
-    reg = 1.0 / (C * weight.sum())
-    objective = 0.5 * reg * cp.square(_group_norm(blocks, p)) + loss
+    # Half the squared norm plus C times the losses is near one for every C.
+    objective = 0.5 * cp.square(_group_norm(blocks, p)) + C * (weight @ slack)
     constraints = [_margins(scores, target) >= 1.0 - _repeated(slack, n_classes)]
-    return _minimum(objective, constraints)
+    return _minimum(objective, constraints) / (C * weight.sum())
 
 
 def optimum_of(problem: Problem) -> float:

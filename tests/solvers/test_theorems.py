@@ -46,11 +46,10 @@ def test_long_runs_approach_the_optimum(p: float, C: float, n_classes: int) -> N
             )
             assert 0.0 <= errors[seed, column] + 1e-6 * optimum < bound
     mean = errors.mean(axis=0)
-    # The theorem's rate is log T / T up to sqrt(log T / T): ten times the steps
-    # divide the error by at least about 2.6.
-    assert mean[1] < mean[0] / 2.0
-    assert mean[2] < mean[1] / 2.0
-    assert mean[2] < 0.02 * optimum
+    # At the rate log T / T, ten times the steps divide the error by 7 here.
+    assert mean[1] < mean[0] / 4.0
+    assert mean[2] < mean[1] / 4.0
+    assert mean[2] < 0.05 * optimum
 
 
 @pytest.mark.parametrize("p", [1.05, 1.25, 1.5, 2.0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rich import box
 from rich.table import Table
 
 from manykernels.cli.contest import Result
@@ -9,9 +10,15 @@ from manykernels.cli.contest import Result
 
 def result_table(results: list[Result], n_test: int) -> Table:
     """One row per contender, one section per set of kernels."""
-    table = Table(title=f"{n_test} test images", title_justify="left")
-    table.add_column("method")
-    for name in ("accuracy", "fit s", "certified gap", "used", "noise weight"):
+    table = Table(
+        title=f"{n_test} test images",
+        caption="used: kernels with weight; noise: weight on noise kernels",
+        title_justify="left",
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+    )
+    table.add_column("method", no_wrap=True)
+    for name in ("accuracy", "fit s", "certified gap", "used", "noise"):
         table.add_column(name, justify="right", no_wrap=True)
     for kernels, rows in by_kernels(results).items():
         table.add_section()

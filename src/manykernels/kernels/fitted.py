@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from threadpoolctl import threadpool_limits
 
 from manykernels.kernels.base import Array, Kernel
 from manykernels.kernels.build import (
@@ -29,7 +30,7 @@ from manykernels.kernels.evaluate import (
 )
 from manykernels.kernels.explicit import feature_map, scaled_features
 from manykernels.kernels.extend import extended
-from manykernels.kernels.groups import FeatureGroup, Group
+from manykernels.kernels.groups import FeatureGroup, GivenGroup, Group
 from manykernels.kernels.psd import (
     Clip,
     Psd,
@@ -135,7 +136,9 @@ class KernelSet:
             precision,
             [None] * len(built.kernels),
         )
-        fitted._make_psd(psd)
+        # Threads of BLAS cost more than they bring on samples of 256 rows.
+        with threadpool_limits(limits=1, user_api="blas"):
+            fitted._make_psd(psd)
         return fitted
 
     @property
@@ -237,6 +240,22 @@ class KernelSet:
                 if not group.full:
                     scalings[f] = scalings[f].restrict(index)
         return replace(self, groups=groups, scalings=scalings, support=support)
+
+    def for_new_rows(self, index: Any) -> KernelSet:
+        """Like :meth:`restrict`, without the given matrices: only `cross` remains.
+
+        This is what a fitted model keeps; it is small, whatever the kernels were.
+        """
+        if isinstance(self.groups[0], FeatureGroup):
+            return self.restrict(index)
+        index = np.asarray(index, dtype=np.intp)
+        support = index if self.support is None else self.support[index]
+        groups: list[Group] = [
+            group.forget(support)
+            for group in self.groups
+            if isinstance(group, GivenGroup)
+        ]
+        return replace(self, groups=groups, support=support)
 
     def extend(self, X_new: Any) -> KernelSet:
         """Reference rows followed by new rows, under the same training constants.

@@ -158,6 +158,10 @@ class GivenGroup:
         matrix = np.array(self.matrix[np.ix_(index, index)])
         return replace(self, matrix=matrix, ids=support, full=True)
 
+    def forget(self, support: Array) -> GivenGroup:
+        """Keep no matrix at all: new rows bring their values with them."""
+        return replace(self, matrix=np.empty((0, 0)), ids=support, full=True)
+
 
 # Both evaluate blocks between `reference` rows, or of `new` rows against `everything`.
 Group: TypeAlias = FeatureGroup | GivenGroup

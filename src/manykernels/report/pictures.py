@@ -69,8 +69,8 @@ def plot_convergence(ax: Axes, history: Sequence[Epoch]) -> None:
     ax.plot(epochs, best, "o-", color=COLOURS[0], ms=3, label="objective")
     ax.plot(epochs, bound, "s--", color=COLOURS[1], ms=3, label="certified lower bound")
     ax.fill_between(epochs, bound, best, color=GREY, alpha=0.15, lw=0)
-    # A bound of zero is no bound, and has no logarithm.
-    if (bound > 0.0).any():
+    # Worth a logarithm only when it spans decades; a bound of zero has none.
+    if 0.0 < 10.0 * bound.min() < best.max():
         ax.set_yscale("log")
     ax.set_ylabel("objective")
     ax.set_title("The optimum is between the lines")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from manykernels.banks.base import Array, Bank, Index, Values, support_of
 from manykernels.hot.dual import dual_sweeps, frozen_values, gather_square
@@ -75,7 +76,9 @@ class DualAscent:
         start = start or problem.zero()
         rng = np.random.default_rng(self.random_state)
         iterates = _Rounds(problem, start, rng, self).iterates()
-        return run(iterates, start, tol=self.tol, callback=callback)
+        # The products are thin, and BLAS threads would fight with our own.
+        with threadpool_limits(limits=1, user_api="blas"):
+            return run(iterates, start, tol=self.tol, callback=callback)
 
 
 class _Rounds:

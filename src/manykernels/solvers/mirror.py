@@ -117,7 +117,9 @@ class MirrorDescent:
         if largest == 0.0:
             return objective, 0.0
         cost = (theta_norm / scale) ** 2
-        best = min(1.0 / largest, linear / cost)
+        best = 1.0 / largest
+        if cost > 0.0:  # else no kernel sees the updated rows
+            best = min(best, linear / cost)
         return objective, reg * (best * linear - 0.5 * best * best * cost)
 
     def model(self) -> Expansion:
