@@ -40,11 +40,7 @@ format: $(INSTALLED_DEV)
 	$(BIN)/ruff format .
 
 bench: $(INSTALLED) $(CACHE_READY)
-	@if [ -f benchmarks/run.py ]; then \
-		$(BIN)/python benchmarks/run.py $(BENCH_ARGS); \
-	else \
-		echo "benchmarks/run.py is not there: nothing to run."; \
-	fi
+	$(BIN)/python benchmarks/run.py $(BENCH_ARGS)
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache \

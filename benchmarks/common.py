@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import platform
+import sys
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -19,7 +20,8 @@ from rich.table import Table
 
 RESULTS = Path(__file__).parent / "results"
 PACKAGES = ("manykernels", "numpy", "scipy", "scikit-learn", "numba", "MKLpy")
-console = Console()
+# Tables are wide; a pipe has no width of its own.
+console = Console(width=None if sys.stdout.isatty() else 110)
 
 
 def environment() -> dict[str, Any]:

@@ -97,7 +97,10 @@ def report(usable: list[DataSet], found: np.ndarray, seconds: float) -> None:
 
 
 def summaries(mean: np.ndarray) -> list[list[object]]:
-    """Mean accuracy, mean rank (1 is best) and largest loss against the best p."""
+    """Mean accuracy, mean rank (1 is best) and largest loss against the best p.
+
+    The last two lines compare with p = 1 in pairs, data set by data set.
+    """
     parts = [(str(ratio), mean[:, r]) for r, ratio in enumerate(NOISE_RATIOS)]
     parts.append(("both", mean.reshape(-1, mean.shape[-1])))
     lines: list[list[object]] = []
@@ -107,6 +110,10 @@ def summaries(mean: np.ndarray) -> list[list[object]]:
         lines.append(["mean accuracy", label, *(100 * values.mean(axis=0))])
         lines.append(["mean rank", label, *ranks.mean(axis=0)])
         lines.append(["largest loss", label, *losses.max(axis=0)])
+        behind = 100 * (values[:, :1] - values)
+        error = behind.std(axis=0, ddof=1) / np.sqrt(len(behind))
+        lines.append(["behind p = 1", label, *behind.mean(axis=0)])
+        lines.append(["its standard error", label, *error])
     return lines
 
 

@@ -98,7 +98,9 @@ def make_split(data: DataSet, noise_ratio: int, seed: int) -> Split:
         stratify=target,
         random_state=seed,
     )
-    stacks = [_view_stacks(name, view, data, train, test) for name, view in views.items()]
+    stacks = [
+        _view_stacks(name, view, data, train, test) for name, view in views.items()
+    ]
     n_useful = sum(len(pair[0]) for pair in stacks)
     for _ in range(noise_ratio * n_useful):
         noise = rng.normal(size=(len(target), 2))

@@ -72,15 +72,16 @@ def test_table_for_people(tmp_path):
     for words in ("accuracy", "certified gap", "averaged kernel", "Picture:"):
         assert words in result.output
     assert "not counted below" in result.output
+    assert "…" not in result.output  # nothing is cut off at 80 columns
     assert "<svg" in picture.read_text()
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--train", "5"], "--train must lie between 30 and 1500, got 5."),
-        (["--noise", "-1"], "--noise must lie between 0 and 500, got -1."),
-        (["--seed", "-3"], "--seed must lie between 0 and 2147483647, got -3."),
+        (["--train", "5"], "--train must lie between 30 and 1500, got 5;"),
+        (["--noise", "-1"], "--noise must lie between 0 and 500, got -1;"),
+        (["--seed", "-3"], "--seed must lie between 0 and 2147483647, got -3;"),
         (["--output", "demo.txt"], "must end in one of .pdf, .png, .svg, got"),
         (["--output", "no/such/folder/a.png"], "must lie in an existing folder"),
     ],

@@ -34,3 +34,7 @@ def test_same_seed_same_data_other_seed_other_data():
 def test_bad_counts(arguments, message):
     with pytest.raises(ValueError, match=message):
         load_noisy_digits(**arguments)
+
+
+def test_noise_kernels_take_the_width_given():
+    assert "gamma=0.1," in load_noisy_digits(50, 2, 0, 0.1).kernels[-1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 
 from manykernels.solvers import Expansion, Problem
 
@@ -65,3 +66,34 @@ def naive_dual(stack: np.ndarray, problem: Problem, coef: np.ndarray) -> float:
         linear += coef[i, own]
     theta = group_norm(naive_theta_norms(stack, coef), problem.norm.q)
     return (linear - 0.5 * theta**2) / (problem.C * problem.sample_weight.sum())
+
+
+def naive_dual_bound(stack: np.ndarray, problem: Problem, coef: np.ndarray) -> float:
+    """max over t >= 0 of the dual value at t * coef, by a search."""
+    own = coef[np.arange(len(coef)), problem.target]
+    longest = np.max(own / problem.bound)
+    if longest <= 0.0 or naive_dual(stack, problem, coef / longest) == -np.inf:
+        return 0.0
+    search = minimize_scalar(
+        lambda t: -naive_dual(stack, problem, t * coef),
+        bounds=(0.0, 1.0 / longest),
+        method="bounded",
+        options={"xatol": 1e-12},
+    )
+    return max(-float(search.fun), naive_dual(stack, problem, coef / longest))
+
+
+def naive_gap(stack: np.ndarray, problem: Problem, model: Expansion) -> float:
+    """Objective minus the better dual bound of the coefficients as they are and cut.
+
+    Cut: wrong outputs at most 0, own output minus their sum, at most the bound.
+    """
+    cut = np.zeros_like(model.coef)
+    for i, own in enumerate(problem.target):
+        wrong = [min(0.0, value) for value in model.coef[i]]
+        wrong[own] = 0.0
+        total = -sum(wrong)
+        cut[i] = np.array(wrong) * min(1.0, problem.bound[i] / max(total, 1e-300))
+        cut[i, own] = -cut[i].sum()
+    bounds = [naive_dual_bound(stack, problem, coef) for coef in (model.coef, cut)]
+    return naive_objective(stack, problem, model) - max(bounds)

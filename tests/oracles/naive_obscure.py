@@ -51,7 +51,9 @@ class NaiveObscure:
 
     def scores(self, row: int) -> np.ndarray:
         w = self.weights_of_theta()
-        return sum(phi[row] @ block for phi, block in zip(self.features, w, strict=True))
+        return sum(
+            phi[row] @ block for phi, block in zip(self.features, w, strict=True)
+        )
 
     def subgradient(self, row: int) -> tuple[list[np.ndarray], bool]:
         """Lines 5 to 7: z = phi(x, y) - phi(x, rival) where the loss is positive."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import cvxpy as cp
 import numpy as np
 
@@ -38,7 +40,7 @@ def cvxpy_optimum(
     # Half the squared norm plus C times the losses is near one for every C.
     objective = 0.5 * cp.square(_group_norm(blocks, p)) + C * (weight @ slack)
     constraints = [_margins(scores, target) >= 1.0 - _repeated(slack, n_classes)]
-    return _minimum(objective, constraints) / (C * weight.sum())
+    return minimum(objective, constraints) / (C * weight.sum())
 
 
 def optimum_of(problem: Problem) -> float:
@@ -59,7 +61,14 @@ def separator_norm(
     """The smallest ||u||_{2,p} with all margins at least 1."""
     blocks, scores = _linear_model(stack, n_classes)
     constraints = [_margins(scores, target) >= 1.0]
-    return _minimum(_group_norm(blocks, p), constraints)
+    return minimum(_group_norm(blocks, p), constraints)
+
+
+def p_norm(norms: list[cp.Expression], p: float) -> cp.Expression:
+    if p == 1.0:
+        return sum(norms)
+    # Power cones: exact for every p, where rational approximations need a simple one.
+    return cp.pnorm(cp.hstack(norms), p, approx=False)
 
 
 def _linear_model(
@@ -71,7 +80,7 @@ def _linear_model(
 
 
 def _group_norm(blocks: list[cp.Variable], p: float) -> cp.Expression:
-    return cp.pnorm(cp.hstack([cp.norm(block, "fro") for block in blocks]), p, approx=False)
+    return p_norm([cp.norm(block, "fro") for block in blocks], p)
 
 
 def _margins(scores: cp.Expression, target: np.ndarray) -> cp.Expression:
@@ -86,8 +95,10 @@ def _repeated(column: cp.Expression, times: int) -> cp.Expression:
     return cp.reshape(column, (column.size, 1), order="C") @ np.ones((1, times))
 
 
-def _minimum(objective: cp.Expression, constraints: list[cp.Constraint]) -> float:
-    task = cp.Problem(cp.Minimize(objective), constraints)
+def minimum(
+    objective: cp.Expression, constraints: Sequence[cp.Constraint] = ()
+) -> float:
+    task = cp.Problem(cp.Minimize(objective), list(constraints))
     task.solve(solver=cp.CLARABEL)
     assert task.status == cp.OPTIMAL, task.status
     return float(task.value)

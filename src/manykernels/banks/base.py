@@ -49,6 +49,23 @@ class Bank(Protocol):
         """The same kernels on a subset of the rows."""
 
 
+# Negative squares up to this share of the largest are rounding.
+ROUNDING = 1e-4
+
+
+def block_norms(bank: Bank, coef: Array) -> Array:
+    """||theta_f|| of every block; a clearly negative square unmasks the kernel."""
+    squares = bank.square_norms(coef)
+    worst = int(np.argmin(squares))
+    if squares[worst] < -ROUNDING * np.max(np.abs(squares), initial=0.0):
+        raise ValueError(
+            f"kernel {bank.names[worst]!r} must be positive semi-definite, got a "
+            f"squared norm of {squares[worst]:.3g} while solving; pass psd='clip' to "
+            "set its negative eigenvalues to zero."
+        )
+    return np.sqrt(np.maximum(squares, 0.0))
+
+
 def support_of(coef: Array) -> Index:
     """Rows with a coefficient that is not zero."""
     return np.flatnonzero(np.any(coef != 0.0, axis=1))

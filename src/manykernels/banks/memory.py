@@ -5,24 +5,29 @@ from __future__ import annotations
 import os
 import re
 
-UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+PREFIXES = ["", "K", "M", "G", "T"]
+SIZE = r"\s*([\d.]+)\s*(?:([KMGT])(i?))?B?\s*"  # number, prefix, "i" of 1024
 SAFE_SHARE = 0.8  # of the free memory, when the user sets no limit
 
 
 def parse_bytes(limit: int | float | str) -> int:
-    """Bytes from a number or from text such as "4GB".
+    """Bytes from a number or from text such as "4GB" (powers of 1000) or "4GiB".
 
     Examples
     --------
     >>> parse_bytes("4GB")
     4000000000
+    >>> parse_bytes("1KiB")
+    1024
     """
     if isinstance(limit, (int, float)) and not isinstance(limit, bool) and limit > 0:
         return int(limit)
-    match = re.fullmatch(r"\s*([\d.]+)\s*([KMGT]?)i?B?\s*", str(limit), re.IGNORECASE)
+    match = re.fullmatch(SIZE, str(limit), re.IGNORECASE)
     try:
         if match is not None and float(match[1]) > 0:
-            return int(float(match[1]) * UNITS[match[2].upper()])
+            base = 1024 if match[3] else 1000
+            power = PREFIXES.index((match[2] or "").upper())
+            return int(float(match[1]) * base**power)
     except ValueError:
         pass
     raise ValueError(

@@ -59,7 +59,10 @@ def _check(train: int, noise: int, seed: int, output: Path) -> None:
         ("--seed", seed, 0, 2**31 - 1),
     ):
         if not low <= value <= high:
-            _fail(f"{name} must lie between {low} and {high}, got {value}")
+            _fail(
+                f"{name} must lie between {low} and {high}, got {value}; choose a "
+                "number in this range"
+            )
     if output.suffix.lower() not in PICTURE_FORMATS:
         _fail(
             f"--output must end in one of {', '.join(PICTURE_FORMATS)}, got "

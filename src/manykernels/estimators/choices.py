@@ -61,7 +61,7 @@ def choose_loss(loss: Any) -> Loss:
     """A loss by name, or as it is."""
     if isinstance(loss, str) and loss in LOSSES:
         return LOSSES[loss]()
-    if isinstance(loss, str | type) or not hasattr(loss, "conjugate"):
+    if isinstance(loss, str | type) or not hasattr(loss, "make_feasible"):
         raise ValueError(
             f"loss must be one of {_listed(LOSSES)} or a loss object, got {loss!r}; "
             "choose one of these."

@@ -66,13 +66,14 @@ class MKLClassifier(ClassifierMixin, BaseEstimator):
         The multiclass hinge loss; two classes are no special case.
     solver : str or solver, default="auto"
         "auto" ends with a certified relative gap of at most `tol` or a
-        ConvergenceWarning; also "dual_ascent", "obscure", "pegasos".
+        ConvergenceWarning; also "dual_ascent", "obscure", "pegasos". A solver object
+        keeps its own tolerance, limit and seed.
     tol : float, default=1e-2
         Relative duality gap to reach.
     max_iter : int, optional
         Rounds or passes at most; None for the solver's default.
     class_weight : dict or "balanced", optional
-        Multiplies C per class.
+        Multiplies C per class; "balanced" gives all classes the same total weight.
     psd : {"check", "clip", "skip"}, default="check"
         What to do about given or custom kernels with negative eigenvalues.
     dtype : {"float32", "float64"}, default="float32"
@@ -99,7 +100,8 @@ class MKLClassifier(ClassifierMixin, BaseEstimator):
     dual_coef_ : array of shape (n_support, n_classes)
         ``sum_f kernel_weights_[f] * K_f(X, X_support) @ dual_coef_`` are the scores.
     support_ : array of int
-        Training rows with a coefficient.
+        Training rows with a coefficient; after `partial_fit`, positions among the
+        earlier support rows followed by the new rows.
     objective_, duality_gap_ : float
         Primal value (divided by C n) and how far it can be above the optimum.
     history_ : list of Epoch
@@ -109,6 +111,9 @@ class MKLClassifier(ClassifierMixin, BaseEstimator):
         Divides the scores in `predict_proba`; fitted on the training scores with
         each row's own contribution removed, an estimate of leave-one-out scores.
     n_features_in_ : int
+        Columns of the table, or training rows of given matrices.
+    feature_names_in_ : array of str
+        Only after a fit on a data frame.
 
     Examples
     --------
@@ -119,7 +124,7 @@ class MKLClassifier(ClassifierMixin, BaseEstimator):
     >>> model.score(X, y) > 0.95
     True
     >>> model.kernel_names_[int(model.kernel_weights_.argmax())]
-    'rbf(gamma=scale)@3'
+    'rbf@2'
     """
 
     def __init__(
@@ -132,7 +137,7 @@ class MKLClassifier(ClassifierMixin, BaseEstimator):
         tol: float = 1e-2,
         max_iter: int | None = None,
         class_weight: Any = None,
-        psd: str = "check",
+        psd: Any = "check",
         dtype: str = "float32",
         storage: str = "auto",
         memory_limit: int | str | None = None,
@@ -223,7 +228,7 @@ class MKLClassifier(ClassifierMixin, BaseEstimator):
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores of shape (n, n_classes), or their difference for two classes."""
         check_is_fitted(self, "dual_coef_")
-        scores = self._past.model.scores(self._check_X(X, reset=False))
+        scores = self._model.scores(self._check_X(X, reset=False))
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> np.ndarray:
@@ -251,7 +256,7 @@ class MKLClassifier(ClassifierMixin, BaseEstimator):
         over the kernels is the decision function.
         """
         check_is_fitted(self, "dual_coef_")
-        parts = self._past.model.block_scores(self._check_X(X, reset=False))
+        parts = self._model.block_scores(self._check_X(X, reset=False))
         return parts[..., 1] - parts[..., 0] if len(self.classes_) == 2 else parts
 
     def _check_X(self, X: Any, reset: bool, min_rows: int = 1) -> Any:
@@ -274,16 +279,16 @@ class MKLClassifier(ClassifierMixin, BaseEstimator):
         self, kernels: KernelSet, problem: Problem, classes: np.ndarray
     ) -> Expansion | None:
         """The earlier solution as a start, if it speaks of as many rows and kernels."""
-        if not self.warm_start or not hasattr(self, "_past"):
+        if not self.warm_start or not hasattr(self, "_model"):
             return None
-        known = self._past.model.kernels
+        known = self._model.kernels
         if not (
             np.array_equal(classes, self.classes_)
             and known.n_train == kernels.n_train
             and known.n_kernels == kernels.n_kernels
         ):
             return None
-        start = self._past.model.expansion(problem.norm)
+        start = self._model.expansion(problem.norm)
         coef = np.zeros((kernels.n_train, len(classes)))
         coef[known.support] = start.coef
         rows = slice(None) if kernels.support is None else kernels.support
@@ -308,7 +313,7 @@ class MKLClassifier(ClassifierMixin, BaseEstimator):
         kept: np.ndarray,
     ) -> MKLClassifier:
         """Fitted attributes; `kept` are the positions in X of the problem's rows."""
-        model = BlockModel.from_expansion(kernels, result.model)
+        model = self._model = BlockModel.from_expansion(kernels, result.model)
         support = support_of(result.model.coef)
         self._past = OnlinePast(
             model, problem.target[support], problem.sample_weight[support]

@@ -41,6 +41,11 @@ def training_kernels(kernels: Any, X: Any) -> list[Kernel]:
 def _with_columns(kernel: Kernel, X: Any) -> Kernel:
     if not callable(kernel.columns):
         return kernel
+    if kernel.family == "given":
+        raise TypeError(
+            f"kernel {kernel.label!r} picks matrices of a stack by position, got the "
+            f"selector {kernel.columns!r}; pass for instance columns=[0, 2]."
+        )
     table = X if hasattr(X, "shape") else np.asarray(X)
     chosen = select_columns(kernel.columns, table, None)
     return replace(kernel, columns=np.arange(table.shape[1])[chosen].tolist())

@@ -42,10 +42,9 @@ class Labelled:
             classes = require_classes(np.unique(y))
         target = _class_index(y, classes)
         if class_weight is not None:
-            weight = (
-                weight * _weight_per_class(class_weight, classes, y, weight)[target]
-            )
-            used = weight > 0.0  # a class may have the weight zero too
+            factors = _class_factors(class_weight, classes, target, weight)
+            weight = weight * factors[target]
+            used = _require_some(weight > 0.0, "class_weight", class_weight)
             kept, target, weight = kept[used], target[used], weight[used]
         return cls(classes, kept, target, weight)
 
@@ -101,12 +100,18 @@ def _check_weights(rows: Any, sample_weight: Any) -> np.ndarray:
             f"sample_weight must not be negative, got {weight[row]:g} for row {row}; "
             "give rows that should not count the weight 0."
         )
-    if not np.any(weight > 0.0):
-        raise ValueError(
-            "sample_weight must be positive for some rows, got zeros only; leave it "
-            "out to count all rows alike."
-        )
+    _require_some(weight > 0.0, "sample_weight", "zeros only")
     return weight
+
+
+def _require_some(counts: np.ndarray, name: str, got: Any) -> np.ndarray:
+    """Raise unless some rows have a positive weight."""
+    if not np.any(counts):
+        raise ValueError(
+            f"{name} must be positive for some of the rows, got {got}; leave it out to "
+            "count all rows alike."
+        )
+    return counts
 
 
 def _class_index(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
@@ -121,15 +126,15 @@ def _class_index(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
     return np.searchsorted(classes, y)
 
 
-def _weight_per_class(
-    class_weight: Any, classes: np.ndarray, y: np.ndarray, weight: np.ndarray
+def _class_factors(
+    class_weight: Any, classes: np.ndarray, target: np.ndarray, weight: np.ndarray
 ) -> np.ndarray:
-    if isinstance(class_weight, dict):
-        # A chunk of a stream need not hold every class that the dictionary names.
-        y, weight = classes, np.ones(len(classes))
-    factors = compute_class_weight(
-        class_weight, classes=classes, y=y, sample_weight=weight
-    )
+    """A factor per class; "balanced" gives all classes the same total weight."""
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        totals = np.bincount(target, weight, minlength=len(classes))
+        return np.asarray(weight.sum() / (len(classes) * totals))
+    # The classes stand for y: a chunk of a stream need not hold all of them.
+    factors = compute_class_weight(class_weight, classes=classes, y=classes)
     if np.any(factors < 0.0):
         raise ValueError(
             f"class_weight must not be negative, got {class_weight!r}; give classes "

@@ -89,8 +89,11 @@ class LpGroupNorm:
         if self.p == 1.0:
             top = dual_norms == largest
             return np.asarray(top / top.sum(), dtype=np.float64)
-        ratios = dual_norms / p_norm(dual_norms, self.q)
-        return np.asarray(ratios ** (self.q - 2.0), dtype=np.float64)
+        # Ratios to the largest norm, not to the q-norm: its rounding to the power of
+        # a huge q would spoil the result.
+        ratios, q = dual_norms / largest, self.q
+        common = float(np.sum(ratios**q)) ** ((2.0 - q) / q)
+        return np.asarray(common * ratios ** (q - 2.0), dtype=np.float64)
 
     def weights(self, block_norms: Array) -> Array:
         """Kernel weights d of ||w||^2 = min over ||d||_r <= 1 of sum ||w_f||^2 / d_f.

@@ -8,7 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from manykernels.banks.base import Array, Bank, Index, Values, support_of
+from manykernels.banks.base import (
+    Array,
+    Bank,
+    Index,
+    Values,
+    block_norms,
+    support_of,
+)
 from manykernels.hot.dual import dual_sweeps, frozen_values, gather_square
 from manykernels.hot.threads import in_slices
 from manykernels.losses.hinge import margins
@@ -269,7 +276,7 @@ class _WorkingSet:
 
     def theta_norms(self) -> Array:
         """||theta_f|| of the current coefficients."""
-        return np.sqrt(np.maximum(self.bank.square_norms(self.coef), 0.0))
+        return block_norms(self.bank, self.coef)
 
 
 def _scores(gram: Values, coef: Array) -> Array:

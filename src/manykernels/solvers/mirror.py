@@ -69,7 +69,9 @@ class MirrorDescent:
             if position == len(order):
                 return int(updates)
             ahead = order[position:]
-            self.cache.fill(ahead[self._likely(ahead)])
+            wanted = self._likely(ahead)
+            wanted[0] = True  # the loop waits for it, whatever rounding says here
+            self.cache.fill(ahead[wanted])
 
     def _likely(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Rows that would be updated if they were visited now."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
-from manykernels.banks.base import Bank
+from manykernels.banks.base import Bank, block_norms
 from manykernels.losses.base import Loss
 from manykernels.norms.group import LpGroupNorm
 
@@ -99,8 +99,8 @@ class Problem:
         return self.objective(model) - max(candidates)
 
     def theta_norms(self, coef: Array) -> Array:
-        """||theta_f|| of every block; tiny negative squares are rounding."""
-        return np.sqrt(np.maximum(self.bank.square_norms(coef), 0.0))
+        """||theta_f|| of every block."""
+        return block_norms(self.bank, coef)
 
     def primal_value(self, scores: Array, block_norms: Array) -> float:
         """Objective from scores and the norms ||w_f||."""

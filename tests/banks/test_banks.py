@@ -1,0 +1,98 @@
+"""Every bank against its dense twin."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from manykernels.banks import BlockBank, FeatureBlock, GramBank, SparseGramBlock
+from manykernels.hot import threads
+from manykernels.solvers import Auto
+from tests.banks.check_bank import check_bank
+from tests.oracles.toys import make_problem
+
+N = 23
+SUBSET = np.array([17, 2, 3, 11, 0, 22, 5])
+DOUBLE, SINGLE = 1e-12, 2e-6
+
+rng = np.random.default_rng(0)
+DENSE = rng.normal(size=(N, 4))
+WIDE = rng.normal(size=(N, 40))
+CSR = sp.random_array((N, 12), density=0.3, rng=1, format="csr")
+BAND = sp.csr_array(np.eye(N) + 0.4 * np.eye(N, k=2) + 0.4 * np.eye(N, k=-2))
+GRAMS = [DENSE @ DENSE.T, WIDE @ WIDE.T, (CSR @ CSR.T).toarray(), BAND.toarray()]
+STACK = np.stack(GRAMS, axis=1)
+
+
+def blocks(dtype: type) -> dict[str, list]:
+    dense = [FeatureBlock(DENSE.astype(dtype)), FeatureBlock(WIDE.astype(dtype))]
+    csr = FeatureBlock(CSR.astype(dtype))
+    band = SparseGramBlock(BAND.astype(dtype))
+    return {"dense": dense, "csr": [csr], "band": [band], "mixed": [*dense, csr, band]}
+
+
+PARTS = {"dense": [0, 1], "csr": [2], "band": [3], "mixed": [0, 1, 2, 3]}
+each_dtype = pytest.mark.parametrize(
+    ("dtype", "rtol"), [(np.float64, DOUBLE), (np.float32, SINGLE)]
+)
+
+
+@each_dtype
+def test_gram_bank(dtype: type, rtol: float) -> None:
+    bank = GramBank(STACK.astype(dtype))
+    assert bank.nbytes == STACK.size * np.dtype(dtype).itemsize
+    check_bank(bank, STACK, rtol, SUBSET)
+
+
+@each_dtype
+@pytest.mark.parametrize("kind", list(PARTS))
+def test_block_bank(kind: str, dtype: type, rtol: float) -> None:
+    bank = BlockBank(blocks(dtype)[kind], dtype=dtype)
+    check_bank(bank, STACK[:, PARTS[kind]], rtol, SUBSET)
+
+
+@each_dtype
+def test_gram_bank_in_threads(
+    dtype: type, rtol: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(threads, "WORTHWHILE_BYTES", 0)
+    monkeypatch.setattr(threads.numba, "get_num_threads", lambda: 3)
+    check_bank(GramBank(STACK.astype(dtype)), STACK, rtol, SUBSET)
+
+
+def test_one_row_and_one_block() -> None:
+    check_bank(GramBank(np.full((1, 1, 1), 2.0)), np.full((1, 1, 1), 2.0), DOUBLE)
+    check_bank(BlockBank([FeatureBlock(np.ones((1, 1)))]), np.ones((1, 1, 1)), DOUBLE)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_read_only_memory_map_is_a_stack(tmp_path: Path, dtype: type) -> None:
+    path = tmp_path / "stack.npy"
+    np.save(path, STACK.astype(dtype))
+    mapped = np.load(path, mmap_mode="r")
+    bank = GramBank(mapped)
+    assert np.shares_memory(bank.stack, mapped)
+    check_bank(bank, STACK, SINGLE, SUBSET)
+    result = Auto(tol=1e-2, random_state=0).solve(make_problem(bank, np.arange(N) % 3))
+    assert result.converged
+
+
+def test_a_strided_stack_is_made_contiguous() -> None:
+    strided = np.stack(GRAMS).transpose(1, 0, 2)
+    assert not strided.flags.c_contiguous
+    check_bank(GramBank(strided), STACK, DOUBLE, SUBSET)
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (3, 2, 4), (2, 3, 3)])
+def test_wrong_shapes_are_refused(shape: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match=r"has shape \(rows, blocks, rows\), got"):
+        GramBank(np.zeros(shape))
+
+
+def test_blocks_of_different_rows_are_refused() -> None:
+    different = [FeatureBlock(np.ones((3, 1))), FeatureBlock(np.ones((4, 1)))]
+    with pytest.raises(ValueError, match=r"same rows, got \[3, 4\] rows"):
+        BlockBank(different)

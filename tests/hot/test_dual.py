@@ -1,0 +1,138 @@
+"""Dual ascent on one kernel: every row step is exact."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from manykernels.hot.dual import (
+    _water_level,
+    dual_sweeps,
+    frozen_values,
+    gather_square,
+)
+from manykernels.losses import MulticlassHinge
+from tests.oracles.naive import hinge
+from tests.oracles.toys import blobs, kernel_stack
+
+
+def machine(seed: int, n_rows: int = 16, n_classes: int = 3):
+    X, target = blobs(n_rows, n_classes, seed)
+    gram = np.ascontiguousarray(kernel_stack(X, 4, seed).sum(axis=1))
+    bound = np.random.default_rng(seed).uniform(0.2, 2.0, n_rows)
+    return gram, target, bound
+
+
+def dual_value(gram: np.ndarray, target: np.ndarray, coef: np.ndarray) -> float:
+    own = coef[np.arange(len(target)), target].sum()
+    return float(own - 0.5 * np.trace(coef.T @ gram @ coef))
+
+
+def random_feasible(
+    rng: np.random.Generator, target: np.ndarray, bound: np.ndarray, n_classes: int
+) -> np.ndarray:
+    draw = rng.normal(size=(len(target), n_classes))
+    return MulticlassHinge().make_feasible(draw, target) * bound[:, None]
+
+
+@given(
+    excess=arrays(np.float64, st.integers(2, 6), elements=st.floats(-5.0, 5.0)),
+    total=st.floats(1e-3, 10.0),
+)
+def test_water_level_solves_its_equation(excess: np.ndarray, total: float) -> None:
+    level = _water_level(excess, np.empty_like(excess), total)
+    filled = np.minimum(0.0, excess - level).sum()
+    assert filled == pytest.approx(-total, rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+def test_a_step_is_the_best_for_its_row(seed: int, n_classes: int) -> None:
+    gram, target, bound = machine(seed, n_classes=n_classes)
+    rng = np.random.default_rng(seed)
+    coef = random_feasible(rng, target, bound, n_classes)
+    for row in rng.permutation(16)[:6]:
+        scores = np.ascontiguousarray((gram @ coef).T)
+        order = np.array([[row]])
+        dual_sweeps(gram, target, bound, coef, scores, scores * 0.0, order, 0.0)
+        best = dual_value(gram, target, coef)
+        for _ in range(60):
+            other = coef.copy()
+            # Any feasible row, and points on the way to it.
+            goal = random_feasible(rng, target, bound, n_classes)[row]
+            other[row] += rng.choice([1.0, 0.1, 0.01]) * (goal - coef[row])
+            assert dual_value(gram, target, other) <= best + 1e-10
+
+
+@pytest.mark.parametrize("drift_type", [np.float32, np.float64])
+def test_sweeps_rise_stay_feasible_and_track_the_scores(drift_type: type) -> None:
+    gram, target, bound = machine(5)
+    gram = gram.astype(drift_type)
+    coef = np.zeros((16, 3))
+    scores = np.zeros((3, 16))
+    drift = np.zeros((3, 16), drift_type)
+    values = [0.0]
+    for seed in range(6):
+        orders = np.random.default_rng(seed).permutation(16)[None, :]
+        sweeps, updates = dual_sweeps(
+            gram, target, bound, coef, scores, drift, orders, 0.0
+        )
+        assert sweeps == 1
+        values.append(dual_value(gram, target, coef))
+    assert updates > 0
+    assert np.all(np.diff(values) >= -1e-6)
+    assert values[1] > 0.0
+    conjugate = MulticlassHinge().conjugate(coef / bound[:, None], target)
+    assert np.all(np.isfinite(conjugate))
+    close = 1e-12 if drift_type == np.float64 else 1e-4
+    assert np.allclose(scores + drift, (gram @ coef).T, atol=close)
+    assert not scores.any()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_values_are_the_formulas(seed: int) -> None:
+    gram, target, bound = machine(seed)
+    rng = np.random.default_rng(seed)
+    coef = random_feasible(rng, target, bound, 3)
+    exact = (gram @ coef).T
+    scores = rng.normal(size=exact.shape)
+    linear, quadratic, loss = frozen_values(target, bound, coef, scores, exact - scores)
+    losses = [hinge(exact[:, i], target[i]) for i in range(16)]
+    assert loss == pytest.approx(float(bound @ losses))
+    assert linear - 0.5 * quadratic == pytest.approx(dual_value(gram, target, coef))
+    assert quadratic == pytest.approx(float(np.trace(coef.T @ gram @ coef)))
+
+
+def test_sweeps_stop_at_the_goal() -> None:
+    gram, target, bound = machine(6)
+    coef, scores = np.zeros((16, 3)), np.zeros((3, 16))
+    orders = np.stack([np.random.default_rng(s).permutation(16) for s in range(500)])
+    drift = np.zeros((3, 16))
+    sweeps, _ = dual_sweeps(gram, target, bound, coef, scores, drift, orders, 1e-3)
+    assert 1 < sweeps < 500
+    linear, quadratic, loss = frozen_values(target, bound, coef, scores, drift)
+    primal = 0.5 * quadratic + loss
+    assert primal - (linear - 0.5 * quadratic) <= 1e-3 * primal
+
+
+def test_a_row_without_curvature_takes_its_bound() -> None:
+    gram, target, bound = machine(7)
+    gram[4] = gram[:, 4] = 0.0
+    coef, scores = np.zeros((16, 3)), np.zeros((3, 16))
+    order = np.array([[4]])
+    dual_sweeps(gram, target, bound, coef, scores, scores.copy(), order, 0.0)
+    assert coef[4, target[4]] == bound[4]
+    assert coef[4].sum() == 0.0
+    assert not np.delete(coef, 4, axis=0).any()
+
+
+def test_gather_square() -> None:
+    gram, _, _ = machine(8)
+    index = np.array([3, 0, 9])
+    out = np.full((3, 3), np.nan)
+    gather_square(gram, index, out, 0, 2)
+    assert np.array_equal(out[:2], gram[np.ix_(index, index)][:2])
+    assert np.all(np.isnan(out[2]))

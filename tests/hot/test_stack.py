@@ -1,0 +1,77 @@
+"""Loops over a Gram stack touch the slice they are given, and only that."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from manykernels.hot import stack as hot
+from manykernels.hot import threads
+from manykernels.hot.threads import in_slices
+
+rng = np.random.default_rng(0)
+ROOT = rng.normal(size=(3, 9, 9))
+STACK = np.ascontiguousarray((ROOT @ ROOT.transpose(0, 2, 1)).transpose(1, 0, 2))
+WEIGHTS = np.array([0.5, 0.0, 2.0])
+ROWS = np.array([8, 1, 4, 4])
+COLUMNS = np.array([2, 0])
+COMBINED = np.einsum("f,ifj->ij", WEIGHTS, STACK)
+
+
+def test_combine_rows() -> None:
+    out = np.full((4, 9), np.nan)
+    hot.combine_rows(STACK, WEIGHTS, ROWS, out, 1, 3)
+    assert np.allclose(out[1:3], COMBINED[ROWS[1:3]])
+    assert np.all(np.isnan(out[[0, 3]]))
+
+
+def test_combine_block() -> None:
+    out = np.full((4, 2), np.nan)
+    hot.combine_block(STACK, WEIGHTS, ROWS, COLUMNS, out, 0, 3)
+    assert np.allclose(out[:3], COMBINED[ROWS[:3]][:, COLUMNS])
+    assert np.all(np.isnan(out[3]))
+
+
+def test_gather_block() -> None:
+    out = np.full((4, 3, 4), np.nan)
+    hot.gather_block(STACK, ROWS, out, 2, 4)
+    assert np.array_equal(out[2:], STACK[ROWS[2:]][:, :, ROWS])
+    assert np.all(np.isnan(out[:2]))
+
+
+def test_quadratic_forms_add_up_over_slices() -> None:
+    coef = rng.normal(size=(9, 2))
+    coef[[3, 5]] = 0.0
+    support = np.flatnonzero(coef.any(axis=1))
+    by_output = np.ascontiguousarray(coef.T)
+    out = np.zeros(3)
+    hot.quadratic_forms(STACK, by_output, support, out, 0, 3)
+    hot.quadratic_forms(STACK, by_output, support, out, 3, len(support))
+    assert np.allclose(out, np.einsum("ik,ifj,jk->f", coef, STACK, coef))
+
+
+@pytest.mark.parametrize("n_rows", [0, 1, 2, 7, 100])
+@pytest.mark.parametrize("n_threads", [1, 3, 8])
+def test_slices_cover_every_row_once(
+    n_rows: int, n_threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(threads.numba, "get_num_threads", lambda: n_threads)
+    slices = in_slices(n_rows, 1e12, lambda start, stop: list(range(start, stop)))
+    assert [i for part in slices for i in part] == list(range(n_rows))
+    assert len(slices) == max(1, min(n_rows, n_threads))
+
+
+def test_small_work_stays_in_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads.numba, "get_num_threads", lambda: 4)
+    whole = in_slices(10, 0, lambda start, stop: (start, stop))
+    assert whole == [(0, 10)]
+
+
+def test_errors_in_threads_are_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads.numba, "get_num_threads", lambda: 2)
+
+    def fail(start: int, stop: int) -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        in_slices(4, 1e12, fail)
