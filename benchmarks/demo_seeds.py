@@ -14,7 +14,6 @@ from common import parse, save, show
 from manykernels.cli.contest import Arena, Contest, Result, warm_up
 from manykernels.datasets import load_noisy_digits
 
-
 GAMMAS = ("scale", 0.1)
 
 

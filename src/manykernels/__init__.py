@@ -1,5 +1,8 @@
 """manykernels: learn which kernels to trust."""
 
+from importlib import import_module
+from typing import Any
+
 from manykernels import banks, datasets, kernels, losses, norms, solvers
 from manykernels.estimators import MKLClassifier
 
@@ -13,5 +16,13 @@ __all__ = [
     "kernels",
     "losses",
     "norms",
+    "report",
     "solvers",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Pictures are imported when they are asked for: matplotlib takes a while."""
+    if name == "report":
+        return import_module("manykernels.report")
+    raise AttributeError(f"module 'manykernels' has no attribute {name!r}")

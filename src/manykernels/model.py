@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from manykernels.banks.base import support_of
 from manykernels.kernels import KernelSet
-from manykernels.kernels.groups import FeatureGroup, Group
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers.problem import Expansion
 
@@ -46,7 +45,7 @@ class BlockModel:
         support = support_of(model.coef)
         total = float(model.weights.sum())
         coef = total * model.coef[support]
-        return cls(kernels.restrict(support), coef, model.weights / total)
+        return cls(kernels.for_new_rows(support), coef, model.weights / total)
 
     def expansion(self, norm: LpGroupNorm) -> Expansion:
         """The same model on its support rows with the weights that solvers use.
@@ -72,9 +71,8 @@ class BlockModel:
 
     def _blocks(self, X: Any) -> Iterator[Array]:
         """Values of new rows with the support rows, shape (kernels, some rows, N)."""
-        groups = [_in_double(group) for group in self.kernels.groups]
-        precise = replace(self.kernels, groups=groups, dtype=np.dtype(np.float64))
-        return (block for _, block in precise.cross(X))
+        used = self.kernels.only(np.flatnonzero(self.weights)).astype(np.float64)
+        return (block for _, block in used.cross(X))
 
     def _combined(self, block: Array) -> Array:
         """sum_f weights_f block_f, without the kernels that have no weight."""
@@ -82,11 +80,3 @@ class BlockModel:
         for f in np.flatnonzero(self.weights):
             combined += self.weights[f] * block[f]
         return combined
-
-
-def _in_double(group: Group) -> Group:
-    """The same group with float64 as its working precision."""
-    if not isinstance(group, FeatureGroup):
-        return replace(group, dtype=np.dtype(np.float64))
-    values = group.rows.values.astype(np.float64, copy=False)
-    return replace(group, rows=replace(group.rows, values=values))

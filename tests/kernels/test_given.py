@@ -291,3 +291,19 @@ def test_for_new_rows_keeps_no_matrix(stack):
     np.testing.assert_array_equal(cross(small, new), cross(fitted, new)[:, :, [1, 4]])
     again = fitted.restrict([1, 4, 7]).for_new_rows([0, 2])
     np.testing.assert_array_equal(cross(again, new), cross(fitted, new)[:, :, [1, 7]])
+
+
+def test_kernels_left_out_read_as_zero(X, stack):
+    for kernels, data in ((["rbf", "linear"], X), ("precomputed", last(stack))):
+        fitted = KernelSet.fit(as_kernels(kernels), data)
+        part = cross(fitted.only([1]), data)
+        np.testing.assert_array_equal(part[1], cross(fitted, data)[1])
+        assert not part[0].any()
+        precise = cross(fitted.astype(np.float64), data)
+        assert precise.dtype == np.float64
+        np.testing.assert_allclose(precise, cross(fitted, data), atol=1e-5)
+
+
+def test_unknown_precision_is_refused(X):
+    with pytest.raises(ValueError, match="dtype must be float32 or float64, got f99"):
+        KernelSet.fit(as_kernels("rbf"), X, dtype="f99")

@@ -53,6 +53,7 @@ def test_history_and_best_iterate(solver) -> None:
     assert np.all(np.diff(gaps) <= 0.0)
     assert np.all(np.diff([line.time for line in result.history]) >= 0.0)
     assert result.objective == objectives.min()
+    assert isinstance(result.converged, bool)
     assert result.relative_gap == pytest.approx(gaps[-1], rel=1e-9)
     stack = problem.bank.rows(np.arange(30))
     value = naive_objective(stack, problem, result.model)

@@ -34,7 +34,9 @@ def progress_callback(
 
 def warn_unless_converged(solver: Any, result: SolveResult) -> None:
     """Warn where a solver that promises a certificate did not reach its gap."""
-    if isinstance(solver, Auto | DualAscent) and not result.converged:
+    if result.converged or result.stopped:
+        return
+    if isinstance(solver, Auto | DualAscent):
         warnings.warn(
             f"The relative duality gap is {result.relative_gap:.2g} after "
             f"{len(result.history)} epochs, above tol={solver.tol:g}; raise max_iter "

@@ -257,6 +257,21 @@ class KernelSet:
         ]
         return replace(self, groups=groups, support=support)
 
+    def only(self, kernels: Any) -> KernelSet:
+        """Evaluate only the kernels at these positions; the others read as zero."""
+        wanted = set(np.asarray(kernels, dtype=np.intp).tolist())
+        groups: list[Group] = [
+            replace(group, members=[f for f in group.members if f in wanted])
+            for group in self.groups
+        ]
+        return replace(self, groups=groups)
+
+    def astype(self, dtype: Any) -> KernelSet:
+        """The same kernels with another precision, for storage and for the work."""
+        precision = _float_dtype(dtype)
+        groups: list[Group] = [group.astype(precision) for group in self.groups]
+        return replace(self, groups=groups, dtype=precision)
+
     def extend(self, X_new: Any) -> KernelSet:
         """Reference rows followed by new rows, under the same training constants.
 
@@ -339,8 +354,10 @@ class KernelSet:
 
     def _cross_block(self, sides: list[Any], part: slice) -> Array:
         shape = (self.n_kernels, part.stop - part.start, self.n_reference)
-        out = np.empty(shape, dtype=self.dtype)
+        out = np.zeros(shape, dtype=self.dtype)
         for group, rows in zip(self.groups, sides, strict=True):
+            if not group.members:
+                continue
             n_columns = self.n_train if group.full else self.n_reference
             for sub in row_blocks(shape[1], n_columns, out.itemsize, BLOCK_BYTES):
                 new = rows.take(slice(part.start + sub.start, part.start + sub.stop))
@@ -404,9 +421,14 @@ def _check_columns(got: int, expected: int) -> None:
 
 
 def _float_dtype(dtype: Any) -> np.dtype[Any]:
-    precision = np.dtype(dtype)
-    if precision not in (np.float32, np.float64):
+    known = {np.dtype(np.float32), np.dtype(np.float64)}
+    try:
+        precision = np.dtype(dtype)
+    except TypeError:
+        precision = np.dtype(object)
+    if precision not in known:
+        got = getattr(dtype, "__name__", dtype)
         raise ValueError(
-            f"dtype must be float32 or float64, got {precision}; choose one of these."
+            f"dtype must be float32 or float64, got {got}; choose one of these."
         )
     return precision

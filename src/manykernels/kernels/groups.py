@@ -88,6 +88,11 @@ class FeatureGroup:
             return replace(self, full=True)
         return replace(self, rows=self.rows.take(index))
 
+    def astype(self, dtype: Any) -> FeatureGroup:
+        """The same group with another working precision."""
+        values = self.rows.values.astype(dtype, copy=False)
+        return replace(self, rows=replace(self.rows, values=values))
+
 
 @dataclass
 class GivenGroup:
@@ -157,6 +162,10 @@ class GivenGroup:
         """Keep the matrix of the reference rows only."""
         matrix = np.array(self.matrix[np.ix_(index, index)])
         return replace(self, matrix=matrix, ids=support, full=True)
+
+    def astype(self, dtype: Any) -> GivenGroup:
+        """The same group with another working precision."""
+        return replace(self, dtype=np.dtype(dtype))
 
     def forget(self, support: Array) -> GivenGroup:
         """Keep no matrix at all: new rows bring their values with them."""

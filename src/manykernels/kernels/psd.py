@@ -57,6 +57,8 @@ def check_matrix(matrix: Array, name: str) -> None:
 
     By interlacing, the whole matrix then has one at least as negative.
     """
+    if _clearly_positive(matrix):
+        return
     values = eigvalsh(matrix.astype(np.float64))
     if values[0] < -TOLERANCE * np.abs(values).max():
         raise ValueError(
@@ -64,6 +66,22 @@ def check_matrix(matrix: Array, name: str) -> None:
             f"eigenvalue of {values[0]:.4g} next to a largest of {values[-1]:.4g}; "
             f"pass psd='clip' to set negative eigenvalues to zero."
         )
+
+
+def _clearly_positive(matrix: Array) -> bool:
+    """Whether a Cholesky factor exists, at a tenth of the price of eigenvalues.
+
+    The shift is at most the tolerance times the largest eigenvalue, which is at least
+    the mean of the row sums and the largest diagonal entry.
+    """
+    largest = max(float(matrix.sum(axis=1).mean()), float(np.diagonal(matrix).max()))
+    shifted = matrix.astype(np.float64)
+    shifted[np.diag_indices_from(shifted)] += TOLERANCE * largest
+    try:
+        np.linalg.cholesky(shifted)
+    except np.linalg.LinAlgError:
+        return False
+    return True
 
 
 def clip_matrix(matrix: Array) -> Clip | None:

@@ -37,7 +37,7 @@ INNER_SHARE = 0.1  # part of the current gap that a round may leave unsolved
 NEAR_MARGIN = 0.3  # rows this close to the margin stay among the working rows
 FINISHED = 0.8  # share of the tolerance at which a working set is solved
 ROUGH = 0.05  # relative gap that ends the first working set
-PRUNED = 0.01  # at p = 1, smaller shares of the largest weight are tried without
+PRUNED = (1e-2, 1e-3)  # at p = 1, models without weights below these are tried
 DENSE = 0.7  # working sets above this share of the rows are not worth a copy
 
 
@@ -159,13 +159,9 @@ class _Rounds:
     ) -> tuple[Iterate, Array]:
         """The certificate: float64, from the kernels, on all rows; and the scores.
 
-        At p = 1 a model without the smallest weights is tried first.
+        At p = 1 models without the smallest weights are tried first.
         """
-        sparser = np.where(weights < PRUNED * weights.max(), 0.0, weights)
-        tried = [weights]
-        if self.problem.norm.p == 1.0 and not np.array_equal(sparser, weights):
-            tried = [self.problem.norm.normalize_weights(sparser), weights]
-        for candidate in tried:
+        for candidate in self._sparsest_first(weights):
             scores = self.problem.bank.scores(self.coef, candidate)
             scale = self.problem.best_scale(scores, candidate * norms)
             iterate = self._iterate(candidate, scores, norms, updates, scale)
@@ -173,6 +169,17 @@ class _Rounds:
             if gap <= self.solver.tol:
                 break
         return iterate, scores
+
+    def _sparsest_first(self, weights: Array) -> list[Array]:
+        norm = self.problem.norm
+        if norm.p > 1.0:
+            return [weights]
+        pruned = [
+            norm.normalize_weights(np.where(small, 0.0, weights))
+            for small in (weights < share * weights.max() for share in PRUNED)
+            if small.any()
+        ]
+        return [*pruned, weights]
 
     def _iterate(
         self,
@@ -188,6 +195,7 @@ class _Rounds:
             dual_bound=self.problem.reg * self.mixture.value,
             updates=updates,
             snapshot=lambda: Expansion(scale * coef, weights),
+            dual_snapshot=lambda: self.mixture.coef,
         )
 
     def _advance(self, work: _WorkingSet, norms: Array) -> None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from manykernels.solvers.problem import Expansion
+from manykernels.solvers.problem import Array, Expansion
 
 
 class Epoch(NamedTuple):
@@ -31,6 +31,7 @@ class Iterate:
     dual_bound: float
     updates: int
     snapshot: Callable[[], Expansion]
+    dual_snapshot: Callable[[], Array] | None = None  # the point behind the bound
 
 
 Callback = Callable[[Epoch], object]
@@ -45,6 +46,8 @@ class SolveResult:
     duality_gap: float
     history: list[Epoch]
     converged: bool
+    dual_coef: Array | None = None  # certifies the gap, where it is not the model's own
+    stopped: bool = False  # by the callback or the user, before convergence
 
     @property
     def relative_gap(self) -> float:
@@ -70,6 +73,7 @@ class Best:
     model: Expansion
     objective: float = np.inf
     dual_bound: float = 0.0
+    dual_coef: Array | None = None
     history: list[Epoch] = field(default_factory=list)
 
     def add(self, iterate: Iterate, seconds: float) -> Epoch:
@@ -77,7 +81,10 @@ class Best:
         if iterate.objective < self.objective:
             self.objective = iterate.objective
             self.model = iterate.snapshot()
-        self.dual_bound = max(self.dual_bound, iterate.dual_bound)
+        if iterate.dual_bound > self.dual_bound:
+            self.dual_bound = iterate.dual_bound
+            if iterate.dual_snapshot is not None:
+                self.dual_coef = iterate.dual_snapshot()
         line = Epoch(
             epoch=len(self.history) + 1,
             time=seconds,
@@ -113,15 +120,17 @@ def run(
     """
     best = Best(start)
     began = time.perf_counter()
+    stopped = False
     try:
         for iterate in iterates:
             line = best.add(iterate, time.perf_counter() - began)
-            stop = bool(callback(line)) if callback is not None else False
-            if stop or line.gap <= tol or best.stalled(patience):
+            stopped = bool(callback(line)) if callback is not None else False
+            if stopped or line.gap <= tol or best.stalled(patience):
                 break
     except KeyboardInterrupt:
         if not best.history:
             raise
+        stopped = True
         warnings.warn(
             f"The fit was interrupted after {len(best.history)} epochs; the best "
             f"model so far (relative gap {best.history[-1].gap:.2g}) was kept.",
@@ -129,5 +138,13 @@ def run(
             stacklevel=2,
         )
     gap = max(best.objective - best.dual_bound, 0.0)
-    converged = relative_gap(best.objective, best.dual_bound) <= tol
-    return SolveResult(best.model, best.objective, gap, best.history, converged)
+    converged = bool(relative_gap(best.objective, best.dual_bound) <= tol)
+    return SolveResult(
+        best.model,
+        best.objective,
+        gap,
+        best.history,
+        converged,
+        best.dual_coef,
+        stopped,
+    )

@@ -85,18 +85,19 @@ class Problem:
         scores = self.bank.scores(model.coef, model.weights)
         return self.primal_value(scores, model.weights * self.theta_norms(model.coef))
 
-    def duality_gap(self, model: Expansion) -> float:
-        """Objective minus the best dual value that the model's coefficients offer.
+    def duality_gap(self, model: Expansion, dual_coef: Array | None = None) -> float:
+        """Objective minus the best dual value that the coefficients offer.
 
-        An upper bound on how far the objective is above the optimum.
+        An upper bound on how far the objective is above the optimum. `dual_coef` is a
+        dual point that serves better than the model's own coefficients, such as
+        `SolveResult.dual_coef`.
         """
         unit = self.loss.make_feasible(model.coef / self.bound[:, None], self.target)
-        feasible = unit * self.bound[:, None]
-        candidates = [
-            self.dual_bound(coef, self.theta_norms(coef))
-            for coef in (model.coef, feasible)
-        ]
-        return self.objective(model) - max(candidates)
+        tried = [model.coef, unit * self.bound[:, None]]
+        if dual_coef is not None:
+            tried.append(dual_coef)
+        bounds = [self.dual_bound(coef, self.theta_norms(coef)) for coef in tried]
+        return self.objective(model) - max(bounds)
 
     def theta_norms(self, coef: Array) -> Array:
         """||theta_f|| of every block."""
