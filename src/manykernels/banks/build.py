@@ -6,12 +6,12 @@ import logging
 
 import numba
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from manykernels.banks.base import Bank
 from manykernels.banks.blocks import BlockBank, FeatureBlock, SparseGramBlock
 from manykernels.banks.gram import GramBank
 from manykernels.banks.memory import require_memory
+from manykernels.hot.threads import one_blas_thread
 from manykernels.kernels import KernelSet
 
 STORAGES = ("auto", "gram", "features", "sparse")
@@ -95,6 +95,6 @@ def _gram_bank(kernels: KernelSet, memory_limit: int | float | str | None) -> Gr
     )
     stack = np.empty((n_rows, n_kernels, n_rows), kernels.dtype)
     # Tiles in threads of our own: BLAS threads on small products wait for each other.
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_blas_thread():
         kernels.stack(stack.transpose(1, 0, 2), n_threads=numba.get_num_threads())
     return GramBank(stack, kernels.names)

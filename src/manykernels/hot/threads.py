@@ -4,15 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from functools import cache
 from typing import TypeVar
 
 import numba
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 Result = TypeVar("Result")
 
 # Below this many bytes of traffic, starting threads costs more than it saves.
 WORTHWHILE_BYTES = 8 << 20
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    """Finding the libraries takes milliseconds, so it happens once."""
+    return ThreadpoolController()
+
+
+def one_blas_thread() -> AbstractContextManager[object]:
+    """One BLAS thread, where threads of BLAS would wait for each other or for ours.
+
+    Examples
+    --------
+    >>> with one_blas_thread():
+    ...     product = np.ones((2, 2)) @ np.ones((2, 2))
+    """
+    return _controller().limit(limits=1, user_api="blas")
 
 
 def in_slices(

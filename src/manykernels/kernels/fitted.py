@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from threadpoolctl import threadpool_limits
 
+from manykernels.hot.threads import one_blas_thread
 from manykernels.kernels.base import Array, Kernel
 from manykernels.kernels.build import (
     BLOCK_BYTES,
@@ -137,7 +137,7 @@ class KernelSet:
             [None] * len(built.kernels),
         )
         # Threads of BLAS cost more than they bring on samples of 256 rows.
-        with threadpool_limits(limits=1, user_api="blas"):
+        with one_blas_thread():
             fitted._make_psd(psd)
         return fitted
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from manykernels.banks.base import (
     Array,
@@ -17,7 +16,7 @@ from manykernels.banks.base import (
     support_of,
 )
 from manykernels.hot.dual import dual_sweeps, frozen_values, gather_square
-from manykernels.hot.threads import in_slices
+from manykernels.hot.threads import in_slices, one_blas_thread
 from manykernels.losses.hinge import margins
 from manykernels.solvers.acceleration import WeightSearch
 from manykernels.solvers.loop import (
@@ -84,7 +83,7 @@ class DualAscent:
         rng = np.random.default_rng(self.random_state)
         iterates = _Rounds(problem, start, rng, self).iterates()
         # The products are thin, and BLAS threads would fight with our own.
-        with threadpool_limits(limits=1, user_api="blas"):
+        with one_blas_thread():
             return run(iterates, start, tol=self.tol, callback=callback)
 
 
@@ -235,11 +234,11 @@ class _WorkingSet:
 
     def ascend(self, weights: Array, goal: float) -> int:
         """Solve the problem with these weights to a relative gap; returns updates."""
-        gram = self.bank.combine(weights, np.arange(len(self.target)))
-        self.scores = _scores(gram, self.coef)
+        kernel = _Combined(self.bank, weights)
+        self.scores = kernel.scores(self.coef)
         updates = 0
         for _ in range(SWEEPS):
-            updates += self._ascend_active(gram, goal)
+            updates += self._ascend_active(kernel, goal)
             linear, quadratic, loss = self.values()
             gap = relative_gap(0.5 * quadratic + loss, linear - 0.5 * quadratic)
             self.solved = gap <= goal
@@ -247,7 +246,7 @@ class _WorkingSet:
                 break
         return updates
 
-    def _ascend_active(self, gram: Values, goal: float) -> int:
+    def _ascend_active(self, kernel: _Combined, goal: float) -> int:
         """Sweeps over the rows that can change, with their part of the kernel only."""
         active = self._active_rows()
         before = self.coef[active]
@@ -255,19 +254,19 @@ class _WorkingSet:
         scores = np.ascontiguousarray(self.scores[:, active])
         orders = np.stack([self.rng.permutation(len(active)) for _ in range(SWEEPS)])
         _, updates = dual_sweeps(
-            _square(gram, active),
+            kernel.square(active),
             self.target[active],
             self.bound[active],
             coef,
             scores,
-            np.zeros(scores.shape, gram.dtype),
+            np.zeros(scores.shape, self.bank.dtype),
             orders,
             goal,
         )
         self.coef[active] = coef
         change = np.zeros_like(self.coef)
         change[active] = coef - before
-        self.scores += _scores(gram, change)
+        self.scores += kernel.scores(change)
         return int(updates)
 
     def _active_rows(self) -> Index:
@@ -287,22 +286,38 @@ class _WorkingSet:
         return block_norms(self.bank, self.coef)
 
 
-def _scores(gram: Values, coef: Array) -> Array:
-    """(gram @ coef)' in float64, multiplied in the precision of the kernel."""
-    support = support_of(coef)
-    part = gram[support] if len(support) < len(coef) else gram
-    product = coef[support].T.astype(gram.dtype) @ part
-    return np.asarray(product, dtype=np.float64)
+class _Combined:
+    """sum_f d_f K_f, combined row by row as rows are asked for.
 
+    Most rows never leave zero, and their kernel rows are never needed.
+    """
 
-def _square(gram: Values, index: Index) -> Values:
-    """Rows and columns `index` of a symmetric matrix, copied together."""
-    if len(index) == len(gram):
-        return gram
-    out = np.empty((len(index), len(index)), gram.dtype)
+    def __init__(self, bank: Bank, weights: Array) -> None:
+        self.bank = bank
+        self.weights = weights
+        self.values: Values = np.empty((bank.n_rows, bank.n_rows), bank.dtype)
+        self.known = np.zeros(bank.n_rows, dtype=bool)
 
-    def work(start: int, stop: int) -> None:
-        gather_square(gram, index, out, start, stop)
+    def _require(self, rows: Index) -> None:
+        missing = rows[~self.known[rows]]
+        if len(missing):
+            self.values[missing] = self.bank.combine(self.weights, missing)
+            self.known[missing] = True
 
-    in_slices(len(index), out.nbytes, work)
-    return out
+    def scores(self, coef: Array) -> Array:
+        """(K coef)' in float64, multiplied in the precision of the kernel."""
+        support = support_of(coef)
+        self._require(support)
+        part = coef[support].T.astype(self.values.dtype)
+        return np.asarray(part @ self.values[support], dtype=np.float64)
+
+    def square(self, index: Index) -> Values:
+        """Rows and columns `index`, copied together."""
+        self._require(index)
+        out = np.empty((len(index), len(index)), self.values.dtype)
+
+        def work(start: int, stop: int) -> None:
+            gather_square(self.values, index, out, start, stop)
+
+        in_slices(len(index), out.nbytes, work)
+        return out
