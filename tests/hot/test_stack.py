@@ -14,7 +14,6 @@ ROOT = rng.normal(size=(3, 9, 9))
 STACK = np.ascontiguousarray((ROOT @ ROOT.transpose(0, 2, 1)).transpose(1, 0, 2))
 WEIGHTS = np.array([0.5, 0.0, 2.0])
 ROWS = np.array([8, 1, 4, 4])
-COLUMNS = np.array([2, 0])
 COMBINED = np.einsum("f,ifj->ij", WEIGHTS, STACK)
 
 
@@ -23,13 +22,6 @@ def test_combine_rows() -> None:
     hot.combine_rows(STACK, WEIGHTS, ROWS, out, 1, 3)
     assert np.allclose(out[1:3], COMBINED[ROWS[1:3]])
     assert np.all(np.isnan(out[[0, 3]]))
-
-
-def test_combine_block() -> None:
-    out = np.full((4, 2), np.nan)
-    hot.combine_block(STACK, WEIGHTS, ROWS, COLUMNS, out, 0, 3)
-    assert np.allclose(out[:3], COMBINED[ROWS[:3]][:, COLUMNS])
-    assert np.all(np.isnan(out[3]))
 
 
 def test_gather_block() -> None:

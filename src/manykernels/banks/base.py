@@ -31,10 +31,8 @@ class Bank(Protocol):
     def rows(self, index: Index) -> Values:
         """K_f(i, j) for i in index, all f and j: shape (len(index), blocks, rows)."""
 
-    def combine(
-        self, weights: Array, rows: Index, columns: Index | None = None
-    ) -> Values:
-        """sum_f weights_f K_f(i, j) for i in rows, j in columns (default all)."""
+    def combine(self, weights: Array, rows: Index) -> Values:
+        """sum_f weights_f K_f(i, j) for i in rows and all j."""
 
     def scores(self, coef: Array, weights: Array) -> Array:
         """sum_f weights_f K_f coef, shape (rows, outputs)."""

@@ -143,16 +143,12 @@ class BlockBank:
             rows[:, f, :] = block.rows(index)
         return rows
 
-    def combine(
-        self, weights: Array, rows: Index, columns: Index | None = None
-    ) -> Values:
-        """sum_f weights_f K_f(i, j) for i in rows and j in columns (default all)."""
-        width = self.n_rows if columns is None else len(columns)
-        out = np.zeros((len(rows), width), self.dtype)
+    def combine(self, weights: Array, rows: Index) -> Values:
+        """sum_f weights_f K_f(i, j) for i in rows and all j."""
+        out = np.zeros((len(rows), self.n_rows), self.dtype)
         for weight, block in zip(weights, self.blocks, strict=True):
             if weight > 0.0:
-                values = block.rows(rows)
-                out += weight * (values if columns is None else values[:, columns])
+                out += weight * block.rows(rows)
         return out
 
     def scores(self, coef: Array, weights: Array) -> Array:

@@ -52,25 +52,15 @@ class GramBank:
         """Rows of every kernel, shape (len(index), blocks, rows)."""
         return np.asarray(self.stack[index])
 
-    def combine(
-        self,
-        weights: Array,
-        rows: Index,
-        columns: Index | None = None,
-        dtype: Any = None,
-    ) -> Values:
-        """sum_f weights_f K_f(i, j) for i in rows and j in columns (default all)."""
+    def combine(self, weights: Array, rows: Index, dtype: Any = None) -> Values:
+        """sum_f weights_f K_f(i, j) for i in rows and all j."""
         dtype = dtype or self.dtype
-        width = self.n_rows if columns is None else len(columns)
-        out = np.empty((len(rows), width), dtype=dtype)
+        out = np.empty((len(rows), self.n_rows), dtype=dtype)
         weights = weights.astype(dtype)
         traffic = len(rows) * self.n_blocks * self.n_rows * self.dtype.itemsize
 
         def work(start: int, stop: int) -> None:
-            if columns is None:
-                hot.combine_rows(self.stack, weights, rows, out, start, stop)
-            else:
-                hot.combine_block(self.stack, weights, rows, columns, out, start, stop)
+            hot.combine_rows(self.stack, weights, rows, out, start, stop)
 
         in_slices(len(rows), traffic, work)
         return out

@@ -26,22 +26,6 @@ def combine_rows(stack, weights, rows, out, start, stop):
                 target[j] += weight * source[j]
 
 
-@njit(cache=True, fastmath=True, nogil=True)
-def combine_block(stack, weights, rows, columns, out, start, stop):
-    """out[a, b] = sum_f weights[f] * stack[rows[a], f, columns[b]]."""
-    n_blocks, n_columns = stack.shape[1], len(columns)
-    for a in range(start, stop):
-        target = out[a]
-        target[:] = 0
-        for f in range(n_blocks):
-            weight = weights[f]
-            if weight == 0:
-                continue
-            source = stack[rows[a], f]
-            for b in range(n_columns):
-                target[b] += weight * source[columns[b]]
-
-
 @njit(cache=True, nogil=True)
 def gather_block(stack, index, out, start, stop):
     """out[a, f, b] = stack[index[a], f, index[b]]."""
