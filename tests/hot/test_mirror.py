@@ -87,7 +87,7 @@ def test_hinge_sums_are_the_formulas() -> None:
     rng = np.random.default_rng(0)
     scores, coef = rng.normal(size=(3, 10)), rng.normal(size=(10, 3))
     target, bound = rng.integers(0, 3, 10), rng.uniform(0.5, 2.0, 10)
-    loss, linear, largest = hinge_sums(scores, coef, target, bound)
+    loss, linear, largest = hinge_sums(0.5 * scores, 2.0, coef, target, bound)
     losses = [hinge(scores[:, i], target[i]) for i in range(10)]
     own = coef[np.arange(10), target]
     assert loss == pytest.approx(float(bound @ losses))

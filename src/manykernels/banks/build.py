@@ -59,9 +59,13 @@ def build_bank(
 
 
 def gram_bytes(kernels: KernelSet) -> int:
-    """Bytes of a stored stack and of the solver's combined kernels."""
+    """Bytes of a stored stack and of what the solver adds at most.
+
+    Dual ascent copies up to half of the stack for a working set, and combines the
+    kernels into one matrix and a part of it.
+    """
     square = kernels.n_reference**2 * kernels.dtype.itemsize
-    return square * (kernels.n_kernels + 2)
+    return int(square * (1.5 * kernels.n_kernels + 2))
 
 
 def _choose(kernels: KernelSet, memory_limit: int | float | str | None) -> str:

@@ -186,10 +186,11 @@ def mirror_pass(rows, slots, state, rule, target, importance, pair_norms, order,
 
 
 @njit(cache=True, fastmath=True, nogil=True)
-def hinge_sums(scores, coef, target, bound):
+def hinge_sums(scores, scale, coef, target, bound):
     """Sum of bound_i * loss_i, sum of coef_{i,y_i}, largest coef_{i,y_i} / bound_i.
 
-    scores (outputs, rows) are those of the model; the other two need its dual side.
+    scale * scores (outputs, rows) are the model's scores; the other two sums speak of
+    its dual side.
     """
     n_outputs, n_rows = scores.shape
     loss = 0.0
@@ -197,11 +198,11 @@ def hinge_sums(scores, coef, target, bound):
     largest = 0.0
     for i in range(n_rows):
         own = target[i]
-        rival = -1e300  # fastmath knows no infinity
+        rival = scores[1 if own == 0 else 0, i]
         for k in range(n_outputs):
             if k != own:
                 rival = max(rival, scores[k, i])
-        loss += bound[i] * max(0.0, 1.0 + rival - scores[own, i])
+        loss += bound[i] * max(0.0, 1.0 - scale * (scores[own, i] - rival))
         linear += coef[i, own]
         largest = max(largest, coef[i, own] / bound[i])
     return loss, linear, largest

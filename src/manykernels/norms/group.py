@@ -20,11 +20,22 @@ def p_norm(values: Array, p: float) -> float:
     >>> p_norm(np.array([3.0, 4.0]), np.inf)
     4.0
     """
-    return float(p_norms(values[None, :], p)[0])
+    magnitudes = np.abs(values)
+    largest = float(magnitudes.max(initial=0.0))
+    if largest == 0.0 or np.isinf(p):
+        return largest
+    total = float(np.sum((magnitudes / largest) ** p))
+    return float(largest * total ** (1.0 / p))
 
 
 def p_norms(rows: Array, p: float) -> Array:
-    """The p-norm of every row."""
+    """The p-norm of every row, all at once.
+
+    Examples
+    --------
+    >>> p_norms(np.array([[3.0, 4.0], [0.0, 0.0]]), 2.0).tolist()
+    [5.0, 0.0]
+    """
     largest = np.max(np.abs(rows), axis=1, initial=0.0)
     if np.isinf(p):
         return np.asarray(largest)

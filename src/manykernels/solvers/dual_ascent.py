@@ -130,9 +130,8 @@ class _Rounds:
                 self.coef[rows] = work.coef
                 self._measure(work, norms)
                 # Unsolved means that rounding, not work, limits the frozen problem.
-                finished = (
-                    left == 0 or self.gap <= self._enough(rough) or not work.solved
-                )
+                enough = self._enough(rough, everything)
+                finished = left == 0 or self.gap <= enough or not work.solved
                 if finished:
                     iterate, scores = self._certify(weights, norms, updates)
                     yield iterate
@@ -143,8 +142,13 @@ class _Rounds:
             rows = self._working_rows(scores)
             rough = False
 
-    def _enough(self, rough: bool) -> float:
-        """Relative gap that ends a working set; the first one only gives a start."""
+    def _enough(self, rough: bool, everything: bool) -> float:
+        """Relative gap that ends a working set; the first one only gives a start.
+
+        Rows outside the working set may add to the gap, so it leaves them room.
+        """
+        if everything:
+            return self.solver.tol
         return max(ROUGH * rough, FINISHED * self.solver.tol)
 
     def _measure(self, work: _WorkingSet, norms: Array) -> None:

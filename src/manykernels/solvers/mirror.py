@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from manykernels.banks.base import Values
 from manykernels.hot.mirror import MirrorRule, MirrorState, hinge_sums, mirror_pass
 from manykernels.norms.group import p_norm, p_norms
 from manykernels.solvers.loop import Iterate
@@ -93,11 +94,11 @@ class MirrorDescent:
 
     def scores(self) -> Array:
         """Scores of the training rows, (rows, outputs), from the cache."""
-        return np.asarray(self._output_scores().T)
+        return np.asarray(self.state.scalars[0] * self._unscaled().T.astype(np.float64))
 
-    def _output_scores(self) -> Array:
-        unscaled = np.matmul(self.state.block_scale, self.state.scores)
-        return np.asarray(self.state.scalars[0] * unscaled.astype(np.float64))
+    def _unscaled(self) -> Values:
+        """Scores before the common scale, (outputs, rows)."""
+        return np.asarray(np.matmul(self.state.block_scale, self.state.scores))
 
     def objective(self) -> float:
         """Primal value, from the cache."""
@@ -112,7 +113,7 @@ class MirrorDescent:
         """
         problem, (scale, _, _, theta_norm) = self.problem, self.state.scalars
         loss, linear, largest = hinge_sums(
-            self._output_scores(), self.state.coef, problem.target, problem.bound
+            self._unscaled(), scale, self.state.coef, problem.target, problem.bound
         )
         reg, q = problem.reg, problem.norm.q
         objective = reg * (loss + 0.5 * (theta_norm / q) ** 2)
