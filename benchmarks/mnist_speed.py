@@ -40,7 +40,7 @@ def main() -> None:
         repeats=(5, "turns"),
         train=(5000, "training images"),
         test=(10000, "test images"),
-        rival_rows=(1000, "training images for MKLpy's EasyMKL; 0 leaves it out"),
+        rival_rows=(1500, "training images for MKLpy's EasyMKL; 0 leaves it out"),
         rival_limit=(300, "seconds after which EasyMKL is stopped"),
     )
     mnist = mk.datasets.load_mnist(options.train, options.test)
