@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import Any
 
 from manykernels import banks, datasets, kernels, losses, norms, solvers
-from manykernels.estimators import MKLClassifier
+from manykernels.estimators import MKLClassifier, load
 
 __version__ = "0.1.0"
 
@@ -14,6 +14,7 @@ __all__ = [
     "banks",
     "datasets",
     "kernels",
+    "load",
     "losses",
     "norms",
     "report",

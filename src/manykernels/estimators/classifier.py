@@ -33,6 +33,7 @@ from manykernels.estimators.online import (
     OnlineStep,
     learns_online,
 )
+from manykernels.estimators.persistence import save_classifier
 from manykernels.estimators.reporting import progress_callback, warn_unless_converged
 from manykernels.estimators.targets import (
     Labelled,
@@ -258,6 +259,20 @@ class MKLClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "dual_coef_")
         parts = self._model.block_scores(self._check_X(X, reset=False))
         return parts[..., 1] - parts[..., 0] if len(self.classes_) == 2 else parts
+
+    def save(self, path: Any) -> None:
+        """Write the fitted model to a file that holds data only, never code.
+
+        Support rows, coefficients and weights are kept, not the training kernels. The
+        file appears whole or not at all; `manykernels.load` reads it. A solver object,
+        a callback and a random state other than a seed are not saved.
+
+        Parameters
+        ----------
+        path : str or path
+        """
+        check_is_fitted(self, "dual_coef_")
+        save_classifier(self, path)
 
     def _check_X(self, X: Any, reset: bool, min_rows: int = 1) -> Any:
         check = check_matrices if reads_matrices(self.kernels) else check_table

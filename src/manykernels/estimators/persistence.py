@@ -1,0 +1,163 @@
+"""Save an estimator as plain data; load it without running anything from the file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from manykernels.io import (
+    ModelFileError,
+    from_plain,
+    read_container,
+    to_plain,
+    write_container,
+)
+from manykernels.io.container import Arrays
+from manykernels.solvers import Epoch
+
+SCALARS = ("objective_", "duality_gap_", "temperature_", "n_iter_", "n_features_in_")
+
+
+def save_classifier(estimator: Any, path: str | os.PathLike[str]) -> None:
+    """Write support rows, coefficients, weights and settings; no training kernels."""
+    arrays: Arrays = []
+    past = estimator._past
+    content = {
+        "estimator": type(estimator).__name__,
+        "params": _plain_params(estimator),
+        "kernels": _plain_kernels(estimator, arrays),
+        "model": to_plain(estimator._model, arrays),
+        "classes": to_plain(_plain_labels(estimator.classes_), arrays),
+        "object_classes": estimator.classes_.dtype == object,
+        "support": to_plain(estimator.support_, arrays),
+        "feature_names": _feature_names(estimator),
+        "scalars": {name: to_plain(getattr(estimator, name), []) for name in SCALARS},
+        "history": [list(line) for line in estimator.history_],
+        "past": to_plain([past.target, past.sample_weight], arrays),
+    }
+    write_container(path, content, arrays)
+
+
+def load_classifier(
+    estimators: Mapping[str, type],
+    past: Callable[..., Any],
+    path: str | os.PathLike[str],
+    functions: Mapping[str, Callable[..., Any]] | None,
+) -> Any:
+    """The estimator in a file, of one of the classes in `estimators`."""
+    content, arrays = read_container(path)
+    try:
+        return _restore(estimators, past, content, arrays, functions)
+    except ModelFileError:
+        raise
+    except Exception as error:
+        raise ModelFileError(
+            f"expected the content of a fitted model, but {os.fspath(path)!r} lacks or "
+            f"mixes up parts ({error}); copy the original again."
+        ) from error
+
+
+def _restore(
+    estimators: Mapping[str, type],
+    past: Callable[..., Any],
+    content: Any,
+    arrays: Arrays,
+    functions: Mapping[str, Callable[..., Any]] | None,
+) -> Any:
+    name = content["estimator"]
+    if name not in estimators:
+        raise ModelFileError(
+            f"expected a model of {', '.join(estimators)}, got {name!r}; load it with "
+            "the manykernels that wrote it."
+        )
+    params = from_plain(content["params"], arrays)
+    if isinstance(params.get("class_weight"), list):
+        params["class_weight"] = {key: item for key, item in params["class_weight"]}
+    estimator = estimators[name](**params)
+    estimator.kernels = from_plain(content["kernels"], arrays, functions)
+    estimator._model = from_plain(content["model"], arrays, functions)
+    classes = from_plain(content["classes"], arrays)
+    as_object = content["object_classes"]
+    estimator.classes_ = classes.astype(object) if as_object else classes
+    estimator.support_ = from_plain(content["support"], arrays)
+    for attribute in SCALARS:
+        setattr(estimator, attribute, content["scalars"][attribute])
+    if content["feature_names"] is not None:
+        names = np.array(content["feature_names"], dtype=object)
+        estimator.feature_names_in_ = names
+    estimator.history_ = [Epoch(*line) for line in content["history"]]
+    model = estimator._model
+    estimator.kernel_names_ = list(model.kernels.names)
+    estimator.kernel_weights_, estimator.dual_coef_ = model.weights, model.coef
+    estimator._past = past(model, *from_plain(content["past"], arrays))
+    _require_consistent(estimator)
+    return estimator
+
+
+def _require_consistent(estimator: Any) -> None:
+    """Sizes must agree, or the first prediction would fail in a confusing way."""
+    model, n_classes = estimator._model, len(estimator.classes_)
+    n_support, n_kernels = model.kernels.n_reference, model.kernels.n_kernels
+    members = sorted(f for group in model.kernels.groups for f in group.members)
+    sizes = {
+        "coefficients": model.coef.shape == (n_support, n_classes),
+        "weights": model.weights.shape == (n_kernels,),
+        "classes": n_classes >= 2,
+        "kernels": members == list(range(n_kernels)),
+        "names": len(model.kernels.names) == n_kernels,
+        "scalings": len(model.kernels.scalings) == n_kernels,
+        "clips": len(model.kernels.clips) == n_kernels,
+        "support": estimator.support_.shape == (n_support,),
+        "labels": estimator._past.target.shape == (n_support,),
+    }
+    wrong = [name for name, right in sizes.items() if not right]
+    if wrong:
+        raise ValueError(f"sizes disagree: {', '.join(wrong)}")
+
+
+def _plain_params(estimator: Any) -> dict[str, Any]:
+    """Parameters that are data; a loaded estimator has defaults for the others.
+
+    Solver objects, callbacks and random states other than seeds are not kept.
+    """
+    params = {}
+    for name, value in estimator.get_params(deep=False).items():
+        if isinstance(value, np.generic):
+            value = value.item()
+        if isinstance(value, dict):
+            value = [[to_plain(k, []), to_plain(v, [])] for k, v in value.items()]
+        plain = value is None or isinstance(value, (bool, int, float, str, list))
+        if plain and name != "kernels":
+            params[name] = value
+    return params
+
+
+def _plain_kernels(estimator: Any, arrays: Arrays) -> Any:
+    """The kernels as they were given where they are data, else as they were fitted."""
+    given = estimator.kernels
+    if given is None or isinstance(given, str):
+        return given
+    try:
+        return to_plain(given, arrays)
+    except TypeError:
+        return to_plain(estimator._model.kernels.kernels, arrays)
+
+
+def _plain_labels(classes: np.ndarray) -> np.ndarray:
+    """Labels as an array that needs no pickle."""
+    if classes.dtype != object:
+        return classes
+    if all(isinstance(label, str) for label in classes):
+        return classes.astype(str)
+    raise TypeError(
+        "expected labels that are numbers, booleans or text to save, got "
+        f"{sorted({type(label).__name__ for label in classes})}; encode y first."
+    )
+
+
+def _feature_names(estimator: Any) -> list[str] | None:
+    names = getattr(estimator, "feature_names_in_", None)
+    return None if names is None else [str(name) for name in names]
