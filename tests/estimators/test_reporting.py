@@ -143,7 +143,7 @@ def test_short_fits_are_only_logged(caplog):
     with warnings.catch_warnings(), caplog.at_level(logging.INFO, "manykernels"):
         warnings.simplefilter("error")
         effort.warn_if_long(kernels_of_size(1_000, 10))
-    assert "1000 rows, 10 kernels: about 0.048 GB" in caplog.text
+    assert "1000 rows, 10 kernels: about 0.068 GB" in caplog.text
 
 
 def test_fit_announces_a_long_fit(iris, monkeypatch):

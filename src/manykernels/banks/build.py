@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import logging
 
-import numba
 import numpy as np
 
 from manykernels.banks.base import Bank
 from manykernels.banks.blocks import BlockBank, FeatureBlock, SparseGramBlock
 from manykernels.banks.gram import GramBank
 from manykernels.banks.memory import require_memory
-from manykernels.hot.threads import one_blas_thread
+from manykernels.hot.threads import available_threads, one_blas_thread
 from manykernels.kernels import KernelSet
 
 STORAGES = ("auto", "gram", "features", "sparse")
@@ -100,5 +99,5 @@ def _gram_bank(kernels: KernelSet, memory_limit: int | float | str | None) -> Gr
     stack = np.empty((n_rows, n_kernels, n_rows), kernels.dtype)
     # Tiles in threads of our own: BLAS threads on small products wait for each other.
     with one_blas_thread():
-        kernels.stack(stack.transpose(1, 0, 2), n_threads=numba.get_num_threads())
+        kernels.stack(stack.transpose(1, 0, 2), n_threads=available_threads())
     return GramBank(stack, kernels.names)

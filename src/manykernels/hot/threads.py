@@ -35,19 +35,28 @@ def one_blas_thread() -> AbstractContextManager[object]:
     return _controller().limit(limits=1, user_api="blas")
 
 
+def available_threads() -> int:
+    """Threads that this process may use: numba's count, which joblib's workers lower.
+
+    Examples
+    --------
+    >>> available_threads() >= 1
+    True
+    """
+    return int(numba.get_num_threads())
+
+
 def in_slices(
     n_rows: int, n_bytes: float, work: Callable[[int, int], Result]
 ) -> list[Result]:
     """Return [work(start, stop), ...] over consecutive slices of range(n_rows).
-
-    The number of threads is numba's, which joblib lowers inside its workers.
 
     Examples
     --------
     >>> in_slices(4, 0, lambda start, stop: stop - start)
     [4]
     """
-    n_threads = min(numba.get_num_threads(), n_rows)
+    n_threads = min(available_threads(), n_rows)
     if n_threads <= 1 or n_bytes < WORTHWHILE_BYTES:
         return [work(0, n_rows)]
     edges = np.linspace(0, n_rows, n_threads + 1).astype(int)
