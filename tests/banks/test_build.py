@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from manykernels.banks import BlockBank, GramBank, build, build_bank
+from manykernels.banks import (
+    BlockBank,
+    GramBank,
+    OnDemandBank,
+    build,
+    build_bank,
+    ondemand,
+)
 from manykernels.kernels import (
     RBF,
     BSpline,
@@ -39,6 +46,8 @@ def twin(kernels: KernelSet) -> np.ndarray:
         (COMPACT, "auto", BlockBank),
         (COMPACT, "sparse", BlockBank),
         (COMPACT, "gram", GramBank),
+        (ANY, "on_demand", OnDemandBank),
+        (EXPLICIT, "on_demand", OnDemandBank),
     ],
 )
 @pytest.mark.parametrize(("dtype", "rtol"), [(np.float32, 3e-6), (np.float64, 1e-12)])
@@ -65,6 +74,24 @@ def test_values_that_do_not_fit_are_refused_before_they_are_computed() -> None:
     fitted = KernelSet.fit(ANY, X)
     with pytest.raises(MemoryError, match="storing 3 kernels of 19 x 19 values needs"):
         build_bank(fitted, "gram", memory_limit="1KB")
+
+
+def test_auto_computes_on_demand_where_values_do_not_fit() -> None:
+    fitted = KernelSet.fit(ANY, X)
+    limit = build.gram_bytes(fitted) - 1
+    assert limit >= build.on_demand_bytes(fitted)
+    bank = build_bank(fitted, memory_limit=limit)
+    assert isinstance(bank, OnDemandBank)
+    assert isinstance(bank.subset(np.arange(2)), GramBank)
+    assert isinstance(bank.subset(np.arange(18)), OnDemandBank)
+    with pytest.raises(MemoryError, match="3 kernels of 19 rows on demand needs"):
+        build_bank(fitted, memory_limit="1KB")
+
+
+def test_on_demand_rows_in_small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ondemand, "BLOCK_BYTES", 1)
+    kernels = KernelSet.fit(ANY, X, dtype=np.float64)
+    check_bank(OnDemandBank(kernels), twin(kernels), 1e-12, SUBSET)
 
 
 def test_unknown_storage_is_refused() -> None:

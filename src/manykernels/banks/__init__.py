@@ -8,12 +8,14 @@ from manykernels.banks.blocks import (
 )
 from manykernels.banks.build import build_bank
 from manykernels.banks.gram import GramBank
+from manykernels.banks.ondemand import OnDemandBank
 
 __all__ = [
     "Bank",
     "BlockBank",
     "FeatureBlock",
     "GramBank",
+    "OnDemandBank",
     "SparseGramBlock",
     "build_bank",
 ]

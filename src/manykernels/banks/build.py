@@ -9,11 +9,12 @@ import numpy as np
 from manykernels.banks.base import Bank
 from manykernels.banks.blocks import BlockBank, FeatureBlock, SparseGramBlock
 from manykernels.banks.gram import GramBank
-from manykernels.banks.memory import require_memory
+from manykernels.banks.memory import allowed_bytes, require_memory
+from manykernels.banks.ondemand import BLOCK_BYTES, OnDemandBank
 from manykernels.hot.threads import available_threads, one_blas_thread
 from manykernels.kernels import KernelSet
 
-STORAGES = ("auto", "gram", "features", "sparse")
+STORAGES = ("auto", "gram", "features", "sparse", "on_demand")
 
 logger = logging.getLogger(__name__)
 
@@ -28,11 +29,12 @@ def build_bank(
     Parameters
     ----------
     kernels : KernelSet
-    storage : {"auto", "gram", "features", "sparse"}
+    storage : {"auto", "gram", "features", "sparse", "on_demand"}
         "gram" holds every value; "features" holds explicit features (linear kernels);
-        "sparse" holds the values that are not zero (compact kernels). "auto" takes
-        sparse matrices where all kernels are compact, features where the values
-        would not fit and the kernels are linear, and values otherwise.
+        "sparse" holds the values that are not zero (compact kernels); "on_demand"
+        computes values when they are needed. "auto" takes sparse matrices where all
+        kernels are compact, and values otherwise; where these would not fit,
+        features if all kernels are linear, else on demand.
     memory_limit : int, float or str, optional
         Bytes or text such as "4GB"; by default most of the free memory.
 
@@ -44,7 +46,8 @@ def build_bank(
     """
     if storage not in STORAGES:
         raise ValueError(
-            f"storage must be one of {', '.join(STORAGES)}, got {storage!r}."
+            f"storage must be one of {', '.join(STORAGES)}, got {storage!r}; choose "
+            "'auto' if in doubt."
         )
     if storage == "auto":
         storage = _choose(kernels, memory_limit)
@@ -54,6 +57,8 @@ def build_bank(
         return BlockBank(blocks, kernels.names, kernels.dtype)
     if storage == "features":
         return _feature_bank(kernels)
+    if storage == "on_demand":
+        return _on_demand_bank(kernels, memory_limit)
     return _gram_bank(kernels, memory_limit)
 
 
@@ -67,15 +72,19 @@ def gram_bytes(kernels: KernelSet) -> int:
     return int(square * (1.5 * kernels.n_kernels + 2))
 
 
+def on_demand_bytes(kernels: KernelSet) -> int:
+    """Bytes of the solver's combined kernel and of the rows computed at a time."""
+    square = kernels.n_reference**2 * kernels.dtype.itemsize
+    row = kernels.n_reference * kernels.n_kernels * kernels.dtype.itemsize
+    return 2 * square + 3 * max(row, BLOCK_BYTES if square > BLOCK_BYTES else row)
+
+
 def _choose(kernels: KernelSet, memory_limit: int | float | str | None) -> str:
     if kernels.is_sparse:
         return "sparse"
-    if kernels.is_explicit:
-        try:
-            require_memory(gram_bytes(kernels), memory_limit, "the kernel stack")
-        except MemoryError:
-            return "features"
-    return "gram"
+    if gram_bytes(kernels) <= allowed_bytes(memory_limit):
+        return "gram"
+    return "features" if kernels.is_explicit else "on_demand"
 
 
 def _feature_bank(kernels: KernelSet) -> BlockBank:
@@ -87,6 +96,24 @@ def _feature_bank(kernels: KernelSet) -> BlockBank:
         )
     blocks = [FeatureBlock(block) for block in features]
     return BlockBank(blocks, kernels.names, kernels.dtype)
+
+
+def _on_demand_bank(
+    kernels: KernelSet, memory_limit: int | float | str | None
+) -> OnDemandBank:
+    """Rows on demand; working sets are stored where the rest of the memory allows."""
+    needed = on_demand_bytes(kernels)
+    n_rows = kernels.n_reference
+    what = f"computing {kernels.n_kernels} kernels of {n_rows} rows on demand"
+    require_memory(needed, memory_limit, what)
+    left = allowed_bytes(memory_limit) - needed
+
+    def bank_of(part: KernelSet) -> Bank:
+        if gram_bytes(part) <= left:
+            return _gram_bank(part, left)
+        return OnDemandBank(part, bank_of)
+
+    return OnDemandBank(kernels, bank_of)
 
 
 def _gram_bank(kernels: KernelSet, memory_limit: int | float | str | None) -> GramBank:

@@ -51,9 +51,14 @@ def free_bytes() -> int:
         return 8 * 10**9
 
 
+def allowed_bytes(limit: int | float | str | None) -> int:
+    """The user's limit, or most of what is free."""
+    return int(SAFE_SHARE * free_bytes()) if limit is None else parse_bytes(limit)
+
+
 def require_memory(needed: int, limit: int | float | str | None, what: str) -> None:
     """Raise MemoryError when `needed` bytes exceed the limit, or what is free."""
-    allowed = int(SAFE_SHARE * free_bytes()) if limit is None else parse_bytes(limit)
+    allowed = allowed_bytes(limit)
     if needed > allowed:
         raise MemoryError(
             f"{what} needs about {needed / 1e9:.3g} GB, more than the "

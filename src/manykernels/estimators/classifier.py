@@ -79,7 +79,7 @@ class MKLClassifier(ClassifierMixin, BaseEstimator):
         What to do about given or custom kernels with negative eigenvalues.
     dtype : {"float32", "float64"}, default="float32"
         Precision of stored kernel values. Certificates and predictions are float64.
-    storage : {"auto", "gram", "features", "sparse"}, default="auto"
+    storage : {"auto", "gram", "features", "sparse", "on_demand"}, default="auto"
         How kernel values are held, see :func:`manykernels.banks.build_bank`.
     memory_limit : int or str, optional
         Bytes, or text such as "4GB", that kernels may take; by default most of the
