@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from manykernels.hot.threads import one_blas_thread
 from manykernels.solvers.loop import Callback, Iterate, SolveResult, run
 from manykernels.solvers.mirror import MirrorDescent
 from manykernels.solvers.problem import Expansion, Problem
@@ -58,14 +59,15 @@ class Obscure:
         """Run both stages; the certificate is a by-product, often a loose one."""
         require_hinge(problem, type(self).__name__)
         require_smooth_norm(problem, type(self).__name__)
-        descent = MirrorDescent(problem, start)
-        return run(
-            self._iterates(descent),
-            descent.model(),
-            tol=self.tol,
-            patience=self.patience,
-            callback=callback,
-        )
+        with one_blas_thread():
+            descent = MirrorDescent(problem, start)
+            return run(
+                self._iterates(descent),
+                descent.model(),
+                tol=self.tol,
+                patience=self.patience,
+                callback=callback,
+            )
 
     def _iterates(self, descent: MirrorDescent) -> Iterator[Iterate]:
         rng = np.random.default_rng(self.random_state)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from manykernels.hot.threads import one_blas_thread
 from manykernels.solvers.loop import Callback, Iterate, SolveResult, run
 from manykernels.solvers.mirror import MirrorDescent
 from manykernels.solvers.problem import Expansion, Problem
@@ -49,14 +50,15 @@ class Pegasos:
         """Run the passes; `start` is accepted for uniformity and has no effect."""
         require_hinge(problem, type(self).__name__)
         require_smooth_norm(problem, type(self).__name__)
-        descent = MirrorDescent(problem)
-        return run(
-            self._iterates(descent),
-            problem.zero(),
-            tol=self.tol,
-            patience=self.patience,
-            callback=callback,
-        )
+        with one_blas_thread():
+            descent = MirrorDescent(problem)
+            return run(
+                self._iterates(descent),
+                problem.zero(),
+                tol=self.tol,
+                patience=self.patience,
+                callback=callback,
+            )
 
     def _iterates(self, descent: MirrorDescent) -> Iterator[Iterate]:
         rng = np.random.default_rng(self.random_state)
