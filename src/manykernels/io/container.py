@@ -121,7 +121,7 @@ def _read_parts(path: str | os.PathLike[str], whole: bytes) -> dict[str, bytes]:
             if len(set(names)) < len(names):
                 raise _broken(path, "two of its parts have the same name")
             parts = {name: archive.read(name) for name in names}
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
+    except (zipfile.BadZipFile, EOFError, RuntimeError) as error:
         raise _broken(path, f"it is no whole archive ({error})") from error
     if _digest({k: v for k, v in parts.items() if k != CHECKSUM}) != parts[CHECKSUM]:
         raise _broken(path, "its checksum does not match its content")
