@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manykernels.solvers import Expansion
+from manykernels.solvers import Auto, Expansion
 from tests.oracles.naive import (
     naive_dual,
     naive_dual_bound,
@@ -106,3 +106,11 @@ def test_regularisation_counts_weights() -> None:
     total = problem.sample_weight.sum()
     assert problem.reg == pytest.approx(1.0 / (2.0 * total))
     assert np.allclose(problem.bound, 2.0 * problem.sample_weight)
+
+
+@pytest.mark.parametrize("C", [1e4, 1e6, 1e8])
+def test_a_certificate_can_be_evaluated_anew_at_a_huge_C(C: float) -> None:
+    problem = toy_problem(0, n_rows=30, n_blocks=3, p=1.2, C=C)
+    result = Auto(random_state=0).solve(problem)
+    anew = problem.duality_gap(result.model, result.dual_coef)
+    assert 0.0 <= anew <= 1.01 * result.duality_gap

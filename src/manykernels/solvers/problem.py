@@ -141,8 +141,10 @@ class Problem:
         limit = self.loss.feasible_scale(unit, self.target)
         if limit == 0.0:
             return 0.0
-        conjugates = self.loss.conjugate(limit * unit, self.target)
-        gain = -float(np.average(conjugates, weights=self.sample_weight)) / limit
+        # Any feasible scale gives the slope; a huge one would magnify rounding.
+        feasible = min(limit, 1.0)
+        conjugates = self.loss.conjugate(feasible * unit, self.target)
+        gain = -float(np.average(conjugates, weights=self.sample_weight)) / feasible
         cost = 2.0 * self.reg * self.norm.dual_value(theta_norms)
         scale = limit if cost == 0.0 else min(limit, gain / cost)
         return scale * gain - 0.5 * scale * scale * cost
