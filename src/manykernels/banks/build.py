@@ -10,7 +10,7 @@ from manykernels.banks.base import Bank
 from manykernels.banks.blocks import BlockBank, FeatureBlock, SparseGramBlock
 from manykernels.banks.gram import GramBank
 from manykernels.banks.memory import allowed_bytes, require_memory
-from manykernels.banks.ondemand import BLOCK_BYTES, OnDemandBank
+from manykernels.banks.ondemand import OnDemandBank
 from manykernels.hot.threads import available_threads, one_blas_thread
 from manykernels.kernels import KernelSet
 
@@ -75,8 +75,7 @@ def gram_bytes(kernels: KernelSet) -> int:
 def on_demand_bytes(kernels: KernelSet) -> int:
     """Bytes of the solver's combined kernel and of the rows computed at a time."""
     square = kernels.n_reference**2 * kernels.dtype.itemsize
-    row = kernels.n_reference * kernels.n_kernels * kernels.dtype.itemsize
-    return 2 * square + 3 * max(row, BLOCK_BYTES if square > BLOCK_BYTES else row)
+    return 2 * square + 3 * OnDemandBank(kernels).nbytes
 
 
 def _choose(kernels: KernelSet, memory_limit: int | float | str | None) -> str:

@@ -44,7 +44,8 @@ class OnDemandBank:
         self.names = list(kernels.names)
         self.dtype: np.dtype[Any] = kernels.dtype
         row_bytes = self.n_blocks * self.n_rows * self.dtype.itemsize
-        self._block_rows = min(self.n_rows, max(1, BLOCK_BYTES // row_bytes))
+        # A block that were most of the stack would make computing anew pointless.
+        self._block_rows = max(1, min(BLOCK_BYTES // row_bytes, self.n_rows // 8))
         self.nbytes = self._block_rows * row_bytes  # held at a time
 
     def diagonals(self) -> Array:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,12 +16,10 @@ from manykernels.kernels import KernelSet
 from manykernels.losses import Loss
 from manykernels.model import BlockModel
 from manykernels.norms import LpGroupNorm
-from manykernels.solvers import Epoch, Expansion, Problem, SolveResult
-from manykernels.solvers.loop import relative_gap
+from manykernels.solvers import Epoch, Expansion, Obscure, Problem, SolveResult
+from manykernels.solvers.loop import Iterate, run
 from manykernels.solvers.mirror import MirrorDescent
 from manykernels.solvers.requirements import require_hinge
-
-ETA = 2.0  # the paper's step
 
 
 def learns_online(estimator: Any) -> bool:
@@ -114,22 +112,12 @@ class OnlineStep:
         Objective and gap speak of the rows at hand.
         """
         require_hinge(self.problem, "partial_fit")
-        began = time.perf_counter()
+        result = run(self._pass(rng), self.start, tol=0.0)
+        line = result.history[0]._replace(epoch=len(history) + 1)
+        return replace(result, history=[*history, line])
+
+    def _pass(self, rng: np.random.Generator) -> Iterator[Iterate]:
         descent = MirrorDescent(self.problem, self.start)
         order = self.n_past + rng.permutation(self.problem.n_rows - self.n_past)
-        updates = descent.run_pass(descent.rule(eta=ETA, online=True), order)
-        objective, dual_bound = descent.values()
-        line = Epoch(
-            epoch=len(history) + 1,
-            time=time.perf_counter() - began,
-            objective=objective,
-            gap=relative_gap(objective, dual_bound),
-            updates=updates,
-        )
-        return SolveResult(
-            descent.model(),
-            objective,
-            max(objective - dual_bound, 0.0),
-            [*history, line],
-            converged=False,
-        )
+        rule = descent.rule(eta=Obscure.eta, online=True)
+        yield descent.iterate(descent.run_pass(rule, order))

@@ -258,7 +258,7 @@ class KernelSet:
         return replace(self, groups=groups, support=support)
 
     def only(self, kernels: Any) -> KernelSet:
-        """Evaluate only the kernels at these positions; the others read as zero."""
+        """In `cross`, evaluate only the kernels at these positions; others are zero."""
         wanted = set(np.asarray(kernels, dtype=np.intp).tolist())
         groups: list[Group] = [
             replace(group, members=[f for f in group.members if f in wanted])

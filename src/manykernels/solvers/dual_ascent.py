@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -153,9 +154,9 @@ class _Rounds:
 
     def _measure(self, work: _WorkingSet, norms: Array) -> None:
         """The certificate's relative gap, with the loss of the working rows only."""
-        linear, _, loss = work.values()
-        primal = self.problem.norm.value(self.search.weights * norms) + loss
-        self.gap = relative_gap(primal, self.mixture.add(self.coef, linear, norms))
+        primal = self.problem.norm.value(self.search.weights * norms) + work.sums.loss
+        dual = self.mixture.add(self.coef, work.sums.linear, norms)
+        self.gap = relative_gap(primal, dual)
 
     def _certify(
         self, weights: Array, norms: Array, updates: int
@@ -203,9 +204,8 @@ class _Rounds:
 
     def _advance(self, work: _WorkingSet, norms: Array) -> None:
         """Next weights, and how precisely to solve the next frozen problem."""
-        linear, quadratic, loss = work.values()
         self.goal = min(self.goal, INNER_SHARE * max(self.gap, self.solver.tol))
-        self.search.step(norms, linear - 0.5 * quadratic, 0.5 * quadratic + loss)
+        self.search.step(norms, work.sums.dual, work.sums.primal)
 
     def _first_rows(self) -> Index:
         n_rows = self.problem.n_rows
@@ -221,6 +221,22 @@ class _Rounds:
         return np.arange(len(near)) if near.mean() > DENSE else np.flatnonzero(near)
 
 
+class _Sums(NamedTuple):
+    """What the values of a frozen problem are made of."""
+
+    linear: float  # of the own coefficients
+    quadratic: float
+    loss: float  # weighted
+
+    @property
+    def primal(self) -> float:
+        return 0.5 * self.quadratic + self.loss
+
+    @property
+    def dual(self) -> float:
+        return self.linear - 0.5 * self.quadratic
+
+
 class _WorkingSet:
     """The problem on some of the rows, with one combined kernel."""
 
@@ -234,6 +250,7 @@ class _WorkingSet:
         self.coef = coef[rows]
         self.rng = rng
         self.scores: Array = np.zeros(self.coef.shape).T
+        self.sums = _Sums(0.0, 0.0, 0.0)
         self.solved = False  # whether the last frozen problem reached its goal
 
     def ascend(self, weights: Array, goal: float) -> int:
@@ -243,9 +260,8 @@ class _WorkingSet:
         updates = 0
         for _ in range(SWEEPS):
             updates += self._ascend_active(kernel, goal)
-            linear, quadratic, loss = self.values()
-            gap = relative_gap(0.5 * quadratic + loss, linear - 0.5 * quadratic)
-            self.solved = gap <= goal
+            self.sums = self._sums()
+            self.solved = relative_gap(self.sums.primal, self.sums.dual) <= goal
             if self.solved:
                 break
         return updates
@@ -278,12 +294,11 @@ class _WorkingSet:
         active[support_of(self.coef)] = True
         return np.flatnonzero(active)
 
-    def values(self) -> tuple[float, float, float]:
-        """Sum of the own coefficients, quadratic form, sum of the weighted losses."""
-        linear, quadratic, loss = frozen_values(
-            self.target, self.bound, self.coef, self.scores, np.zeros_like(self.scores)
+    def _sums(self) -> _Sums:
+        no_drift = np.zeros_like(self.scores)
+        return _Sums(
+            *frozen_values(self.target, self.bound, self.coef, self.scores, no_drift)
         )
-        return float(linear), float(quadratic), float(loss)
 
     def theta_norms(self) -> Array:
         """||theta_f|| of the current coefficients."""
