@@ -2,5 +2,18 @@
 
 from manykernels.losses.base import Loss
 from manykernels.losses.hinge import MulticlassHinge
+from manykernels.losses.residual import EpsilonInsensitive, Huber, Squared
+from manykernels.losses.smoothed_hinge import SmoothedHinge
+from manykernels.losses.softmax import Softmax
+from manykernels.losses.squared_hinge import SquaredHinge
 
-__all__ = ["Loss", "MulticlassHinge"]
+__all__ = [
+    "EpsilonInsensitive",
+    "Huber",
+    "Loss",
+    "MulticlassHinge",
+    "SmoothedHinge",
+    "Softmax",
+    "Squared",
+    "SquaredHinge",
+]

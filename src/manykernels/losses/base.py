@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
-Target = NDArray[np.int64]
+Target = NDArray[Any]  # outputs as int64, or values as float64 (rows, outputs)
 
 
 class Loss(Protocol):
@@ -22,6 +22,14 @@ class Loss(Protocol):
     @property
     def name(self) -> str:
         """What messages call it."""
+
+    @property
+    def smoothness(self) -> float | None:
+        """L of an L-Lipschitz gradient; None where the loss has kinks."""
+
+    @property
+    def linear_dual(self) -> bool:
+        """Whether the conjugate is linear on every ray of its domain."""
 
     def value(self, scores: Array, target: Target) -> Array:
         """Loss of every row, shape (rows,)."""
@@ -39,4 +47,4 @@ class Loss(Protocol):
         """The largest t with t * dual feasible; 0 if there is none."""
 
     def predict(self, scores: Array) -> Target:
-        """Index of the predicted output, per row."""
+        """Index of the predicted output, or the predicted values, per row."""

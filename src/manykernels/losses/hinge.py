@@ -28,6 +28,38 @@ def margins(scores: Array, target: Target) -> Array:
     return np.asarray(scores[rows, target] - rivals.max(axis=1))
 
 
+def is_balanced(dual: Array, target: Target) -> NDArray[np.bool_]:
+    """Whether u_k <= 1[k = y] and the u_k sum to zero, per row."""
+    upper = np.zeros_like(dual)
+    upper[np.arange(len(target)), target] = 1.0
+    inside = np.all(dual <= upper + SLACK, axis=1)
+    return np.asarray(inside & (np.abs(dual.sum(axis=1)) <= SLACK * dual.shape[1]))
+
+
+def feasible_balanced(dual: Array, target: Target) -> Array:
+    """Clip wrong outputs to at most 0, scale rows down to a total of 1."""
+    rows = np.arange(len(target))
+    feasible = np.minimum(dual, 0.0)
+    feasible[rows, target] = 0.0
+    total = -feasible.sum(axis=1)
+    feasible /= np.maximum(total, 1.0)[:, None]
+    feasible[rows, target] = -feasible.sum(axis=1)
+    return feasible
+
+
+def balanced_scale(dual: Array, target: Target) -> float:
+    """The largest t for which all rows of t * dual are balanced; 0 if none is."""
+    rows = np.arange(len(target))
+    own = dual[rows, target]
+    wrong = dual.copy()
+    wrong[rows, target] = 0.0
+    largest = float(np.max(own, initial=0.0))
+    slack = SLACK * max(largest, 1.0)
+    if np.any(wrong > slack) or np.any(np.abs(dual.sum(axis=1)) > slack):
+        return 0.0
+    return 1.0 / largest if largest > 0.0 else 0.0
+
+
 @dataclass(frozen=True)
 class MulticlassHinge:
     r"""max over wrong k of :math:`[1 - s_y + s_k]_+`; two classes are no special case.
@@ -43,6 +75,8 @@ class MulticlassHinge:
     """
 
     name: str = "hinge"
+    smoothness: None = None
+    linear_dual: bool = True
 
     def value(self, scores: Array, target: Target) -> Array:
         """Loss of every row."""
@@ -62,33 +96,15 @@ class MulticlassHinge:
     def conjugate(self, dual: Array, target: Target) -> Array:
         """Minus the dual value of the true output, where the point is feasible."""
         rows = np.arange(len(target))
-        upper = np.zeros_like(dual)
-        upper[rows, target] = 1.0
-        inside = np.all(dual <= upper + SLACK, axis=1)
-        balanced = np.abs(dual.sum(axis=1)) <= SLACK * dual.shape[1]
-        return np.where(inside & balanced, -dual[rows, target], np.inf)
+        return np.where(is_balanced(dual, target), -dual[rows, target], np.inf)
 
     def make_feasible(self, dual: Array, target: Target) -> Array:
         """Clip wrong outputs to at most 0, scale rows down to a total of 1."""
-        rows = np.arange(len(target))
-        feasible = np.minimum(dual, 0.0)
-        feasible[rows, target] = 0.0
-        total = -feasible.sum(axis=1)
-        feasible /= np.maximum(total, 1.0)[:, None]
-        feasible[rows, target] = -feasible.sum(axis=1)
-        return feasible
+        return feasible_balanced(dual, target)
 
     def feasible_scale(self, dual: Array, target: Target) -> float:
         """1 / (largest value at a true output), if the signs allow any scaling."""
-        rows = np.arange(len(target))
-        own = dual[rows, target]
-        wrong = dual.copy()
-        wrong[rows, target] = 0.0
-        largest = float(np.max(own, initial=0.0))
-        slack = SLACK * max(largest, 1.0)
-        if np.any(wrong > slack) or np.any(np.abs(dual.sum(axis=1)) > slack):
-            return 0.0
-        return 1.0 / largest if largest > 0.0 else 0.0
+        return balanced_scale(dual, target)
 
     def predict(self, scores: Array) -> Target:
         """The output of the highest score."""

@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from manykernels.banks.base import Bank, block_norms
-from manykernels.losses.base import Loss
+from manykernels.losses.base import Loss, Target
 from manykernels.norms.group import LpGroupNorm
 
 Array = NDArray[np.float64]
-Target = NDArray[np.int64]
+
+LONGEST_RAY = 4.0  # times as long as the point itself: solvers end close to the best
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,8 @@ class Problem:
     Parameters
     ----------
     bank : Bank
-    target : int array of shape (rows,)
+    target : array of shape (rows,) or (rows, outputs)
+        Indices of the true outputs, or the values to predict, as the loss wants it.
     n_outputs : int
     loss : Loss
     norm : LpGroupNorm
@@ -126,25 +128,44 @@ class Problem:
 
     def dual_value(self, coef: Array, theta_norms: Array) -> float:
         """The dual objective at coef; minus infinity where it is infeasible."""
-        unit = coef / self.bound[:, None]
-        conjugates = self.loss.conjugate(unit, self.target)
-        mean_conjugate = np.average(conjugates, weights=self.sample_weight)
-        return -float(mean_conjugate) - self.reg * self.norm.dual_value(theta_norms)
+        mean_conjugate = self._mean_conjugate(coef / self.bound[:, None])
+        return -mean_conjugate - self.reg * self.norm.dual_value(theta_norms)
 
     def dual_bound(self, coef: Array, theta_norms: Array) -> float:
         """The largest dual value on the ray through coef (at least that of zero).
 
-        The conjugates here are linear along a feasible ray, so the best scale has a
-        closed form and costs no kernel value.
+        The block norms are known along the ray, so it costs no kernel value.
         """
         unit = coef / self.bound[:, None]
         limit = self.loss.feasible_scale(unit, self.target)
         if limit == 0.0:
             return 0.0
+        cost = 2.0 * self.reg * self.norm.dual_value(theta_norms)
+        if self.loss.linear_dual:
+            return self._linear_bound(unit, limit, cost)
+        return self._curved_bound(unit, limit, cost)
+
+    def _linear_bound(self, unit: Array, limit: float, cost: float) -> float:
+        """Conjugates that are linear on the ray: the best scale in closed form."""
         # Any feasible scale gives the slope; a huge one would magnify rounding.
         feasible = min(limit, 1.0)
-        conjugates = self.loss.conjugate(feasible * unit, self.target)
-        gain = -float(np.average(conjugates, weights=self.sample_weight)) / feasible
-        cost = 2.0 * self.reg * self.norm.dual_value(theta_norms)
+        gain = -self._mean_conjugate(feasible * unit) / feasible
         scale = limit if cost == 0.0 else min(limit, gain / cost)
         return scale * gain - 0.5 * scale * scale * cost
+
+    def _curved_bound(self, unit: Array, limit: float, cost: float) -> float:
+        """A search in one dimension; the dual value is concave along the ray."""
+
+        def value(scale: float) -> float:
+            return -self._mean_conjugate(scale * unit) - 0.5 * scale**2 * cost
+
+        ends = (0.0, min(limit, LONGEST_RAY))
+        best = minimize_scalar(
+            lambda scale: -value(scale), bounds=ends, method="bounded"
+        )
+        tried = [0.0, value(best.x)] + [value(1.0)] * (limit >= 1.0)
+        return max(bound for bound in tried if np.isfinite(bound))
+
+    def _mean_conjugate(self, unit: Array) -> float:
+        conjugates = self.loss.conjugate(unit, self.target)
+        return float(np.average(conjugates, weights=self.sample_weight))

@@ -1,0 +1,177 @@
+"""Losses of regression: functions of the residual s - y, summed over the targets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+SLACK = 1e-9
+
+
+@dataclass(frozen=True)
+class Squared:
+    r"""Half the squared residual, :math:`\tfrac12 \|s - y\|^2`.
+
+    The conjugate at -u is :math:`\tfrac12 \|u\|^2 - \langle u, y \rangle`.
+
+    Examples
+    --------
+    >>> Squared().value(np.array([[3.0]]), np.array([[1.0]])).tolist()
+    [2.0]
+    """
+
+    name: str = "squared"
+    smoothness: float = 1.0
+    linear_dual: bool = False
+
+    def value(self, scores: Array, target: Array) -> Array:
+        """Loss of every row."""
+        residual = scores - target
+        return np.asarray(0.5 * np.einsum("ik,ik->i", residual, residual))
+
+    def gradient(self, scores: Array, target: Array) -> Array:
+        """The residual."""
+        return scores - target
+
+    def conjugate(self, dual: Array, target: Array) -> Array:
+        """Finite everywhere."""
+        return np.asarray(np.sum(0.5 * dual**2 - dual * target, axis=1))
+
+    def make_feasible(self, dual: Array, target: Array) -> Array:
+        """Every point is."""
+        return dual
+
+    def feasible_scale(self, dual: Array, target: Array) -> float:
+        """Any scale."""
+        return np.inf
+
+    def predict(self, scores: Array) -> Array:
+        """The scores themselves."""
+        return scores
+
+
+@dataclass(frozen=True)
+class Huber:
+    r"""Half the square up to `threshold`, a line beyond it: outliers pull less.
+
+    The conjugate is that of the squared loss where :math:`|u_k| \le` threshold.
+
+    Parameters
+    ----------
+    threshold : float
+        Residual, in units of y, from which on the loss grows linearly.
+
+    Examples
+    --------
+    >>> Huber(1.0).value(np.array([[0.5], [3.0]]), np.zeros((2, 1))).tolist()
+    [0.125, 2.5]
+    """
+
+    threshold: float = 1.0
+    name: str = "huber"
+    smoothness: float = 1.0
+    linear_dual: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.threshold < np.inf:
+            raise ValueError(
+                f"threshold of the Huber loss must be a positive number, got "
+                f"{self.threshold!r}; choose for instance 1.0."
+            )
+
+    def value(self, scores: Array, target: Array) -> Array:
+        """Loss of every row."""
+        size = np.abs(scores - target)
+        inner = np.minimum(size, self.threshold)
+        return np.asarray(np.sum(inner * (size - 0.5 * inner), axis=1))
+
+    def gradient(self, scores: Array, target: Array) -> Array:
+        """The residual, clipped to the threshold."""
+        return np.clip(scores - target, -self.threshold, self.threshold)
+
+    def conjugate(self, dual: Array, target: Array) -> Array:
+        """That of the squared loss, inside the threshold."""
+        inside = np.all(np.abs(dual) <= self.threshold * (1.0 + SLACK), axis=1)
+        values = np.sum(0.5 * dual**2 - dual * target, axis=1)
+        return np.where(inside, values, np.inf)
+
+    def make_feasible(self, dual: Array, target: Array) -> Array:
+        """Clipped to the threshold."""
+        return np.clip(dual, -self.threshold, self.threshold)
+
+    def feasible_scale(self, dual: Array, target: Array) -> float:
+        """Threshold / largest value."""
+        return _scale_into(dual, self.threshold)
+
+    def predict(self, scores: Array) -> Array:
+        """The scores themselves."""
+        return scores
+
+
+@dataclass(frozen=True)
+class EpsilonInsensitive:
+    r"""What residuals exceed `epsilon` by, :math:`\sum_k [|s_k - y_k| - \epsilon]_+`.
+
+    The conjugate is :math:`\epsilon \|u\|_1 - \langle u, y \rangle` where
+    :math:`|u_k| \le 1`.
+
+    Parameters
+    ----------
+    epsilon : float
+        Residuals up to this size, in units of y, cost nothing.
+
+    Examples
+    --------
+    >>> loss = EpsilonInsensitive(0.5)
+    >>> loss.value(np.array([[0.4], [2.0]]), np.zeros((2, 1))).tolist()
+    [0.0, 1.5]
+    """
+
+    epsilon: float = 0.1
+    name: str = "epsilon_insensitive"
+    smoothness: None = None
+    linear_dual: bool = True
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.epsilon < np.inf:
+            raise ValueError(
+                f"epsilon must be a number >= 0, got {self.epsilon!r}; choose for "
+                "instance 0.1."
+            )
+
+    def value(self, scores: Array, target: Array) -> Array:
+        """Loss of every row."""
+        beyond = np.abs(scores - target) - self.epsilon
+        return np.asarray(np.sum(np.maximum(beyond, 0.0), axis=1))
+
+    def gradient(self, scores: Array, target: Array) -> Array:
+        """The residual's sign, outside the tube."""
+        residual = scores - target
+        return np.asarray(np.sign(residual) * (np.abs(residual) > self.epsilon))
+
+    def conjugate(self, dual: Array, target: Array) -> Array:
+        """Finite in the unit box."""
+        inside = np.all(np.abs(dual) <= 1.0 + SLACK, axis=1)
+        values = np.sum(self.epsilon * np.abs(dual) - dual * target, axis=1)
+        return np.where(inside, values, np.inf)
+
+    def make_feasible(self, dual: Array, target: Array) -> Array:
+        """Clipped to the box."""
+        return np.clip(dual, -1.0, 1.0)
+
+    def feasible_scale(self, dual: Array, target: Array) -> float:
+        """1 / largest value."""
+        return _scale_into(dual, 1.0)
+
+    def predict(self, scores: Array) -> Array:
+        """The scores themselves."""
+        return scores
+
+
+def _scale_into(dual: Array, limit: float) -> float:
+    largest = float(np.max(np.abs(dual), initial=0.0))
+    return limit / largest if largest > 0.0 else np.inf
