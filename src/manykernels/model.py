@@ -1,10 +1,10 @@
-"""A fitted model: kernels on support rows, one coefficient matrix, kernel weights."""
+"""A fitted model: kernels on support rows, or one coefficient block per kernel."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,8 @@ from manykernels.norms import LpGroupNorm
 from manykernels.solvers.problem import Expansion
 
 Array = NDArray[np.float64]
+
+SUM_ROWS = 4096  # support rows whose features are held at a time
 
 
 @dataclass(frozen=True)
@@ -52,8 +54,7 @@ class BlockModel:
 
         These have ||d||_r = 1, and then the coefficients obey the dual's bounds.
         """
-        weights = norm.normalize_weights(self.weights)
-        return Expansion(self.coef / weights.sum(), weights)
+        return _expansion(self.coef, self.weights, norm)
 
     def scores(self, X: Any) -> Array:
         """Scores of new rows, shape (rows, outputs)."""
@@ -80,3 +81,76 @@ class BlockModel:
         for f in np.flatnonzero(self.weights):
             combined += self.weights[f] * block[f]
         return combined
+
+
+@dataclass(frozen=True)
+class FeatureModel:
+    r"""scores(x) = sum_f phi_f(x) blocks_f, where all kernels have explicit features.
+
+    :math:`blocks_f = weights_f \sum_j \phi_f(x_j) coef_j^\top`: no row is kept, and a
+    new row costs its features only. The coefficients of the support rows stay, to
+    start another fit from.
+
+    Examples
+    --------
+    >>> from manykernels.kernels import Linear
+    >>> kernels = KernelSet.fit([Linear(normalize=None)], [[1.0], [2.0]])
+    >>> coef = np.array([[0.0, 0.0], [0.5, -0.5]])
+    >>> rows = BlockModel.from_expansion(kernels, Expansion(coef, np.ones(1)))
+    >>> model = FeatureModel.from_rows(rows)
+    >>> model.blocks[0].tolist(), model.scores([[3.0]]).tolist()
+    ([[1.0, -1.0]], [[3.0, -3.0]])
+    """
+
+    kernels: KernelSet  # without rows; its support says which rows had coefficients
+    blocks: list[Array]  # (feature columns, outputs) for every kernel
+    coef: Array  # (support rows, outputs)
+    weights: Array  # (kernels,)
+
+    @classmethod
+    def from_rows(cls, model: BlockModel) -> FeatureModel:
+        """Sum up the features of the support rows."""
+        columns = model.kernels.n_feature_columns()
+        blocks = [np.zeros((n, model.coef.shape[1])) for n in columns]
+        kernels = model.kernels.only(np.flatnonzero(model.weights)).astype(np.float64)
+        for start in range(0, len(model.coef), SUM_ROWS):
+            rows = np.arange(start, min(start + SUM_ROWS, len(model.coef)))
+            for f, phi in enumerate(kernels.restrict(rows).features() or []):
+                if phi is not None:
+                    blocks[f] += model.weights[f] * (phi.T @ model.coef[rows])
+        return cls(model.kernels.without_rows(), blocks, model.coef, model.weights)
+
+    def expansion(self, norm: LpGroupNorm) -> Expansion:
+        """The same model on its support rows with the weights that solvers use."""
+        return _expansion(self.coef, self.weights, norm)
+
+    def scores(self, X: Any) -> Array:
+        """Scores of new rows, shape (rows, outputs)."""
+        return np.asarray(self.block_scores(X).sum(axis=1))
+
+    def block_scores(self, X: Any) -> Array:
+        """Each kernel's part of the scores, shape (rows, kernels, outputs)."""
+        shape = (self.kernels.n_kernels, self.coef.shape[1])
+        used = self.kernels.only(np.flatnonzero(self.weights)).astype(np.float64)
+        parts = [np.empty((0, *shape))]
+        for rows, features in used.feature_blocks(X):
+            out = np.zeros((rows.stop - rows.start, *shape))
+            for f, phi in enumerate(features):
+                if phi is not None:
+                    out[:, f] = phi @ self.blocks[f]
+            parts.append(out)
+        return np.concatenate(parts)
+
+
+Model: TypeAlias = BlockModel | FeatureModel
+
+
+def without_rows(model: BlockModel) -> Model:
+    """The model as coefficients of features where its kernels have such."""
+    return FeatureModel.from_rows(model) if model.kernels.is_explicit else model
+
+
+def _expansion(coef: Array, weights: Array, norm: LpGroupNorm) -> Expansion:
+    """Coefficients and weights with ||d||_r = 1 instead of a sum of one."""
+    normalized = norm.normalize_weights(weights)
+    return Expansion(coef / normalized.sum(), normalized)

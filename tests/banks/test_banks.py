@@ -8,8 +8,16 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from manykernels.banks import BlockBank, FeatureBlock, GramBank, SparseGramBlock
+from manykernels.banks import (
+    BlockBank,
+    FeatureBlock,
+    GramBank,
+    SparseGramBlock,
+    build_bank,
+)
+from manykernels.banks.base import block_norms
 from manykernels.hot import threads
+from manykernels.kernels import KernelSet, Linear
 from manykernels.solvers import Auto
 from tests.banks.check_bank import check_bank
 from tests.oracles.toys import make_problem
@@ -96,3 +104,17 @@ def test_blocks_of_different_rows_are_refused() -> None:
     different = [FeatureBlock(np.ones((3, 1))), FeatureBlock(np.ones((4, 1)))]
     with pytest.raises(ValueError, match=r"same rows, got \[3, 4\] rows"):
         BlockBank(different)
+
+
+@pytest.mark.parametrize("storage", ["gram", "on_demand"])
+def test_rounding_of_cancelling_coefficients_is_no_indefinite_kernel(
+    storage: str,
+) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(800, 1)).astype(np.float32)
+    bank = build_bank(KernelSet.fit([Linear()], X), storage)
+    # Unit diagonal leaves the signs of x only: any two rows of one sign are the same.
+    coef = rng.normal(size=(800, 2))
+    for sign in (X[:, 0] > 0.0, X[:, 0] <= 0.0):
+        coef[sign] -= coef[sign].mean(axis=0)
+    assert block_norms(bank, coef)[0] < 1e-2 * np.abs(coef).sum()

@@ -9,9 +9,10 @@ from manykernels.banks import (
     BlockBank,
     GramBank,
     OnDemandBank,
+    StoredBank,
     build,
     build_bank,
-    ondemand,
+    rowwise,
 )
 from manykernels.kernels import (
     RBF,
@@ -46,6 +47,9 @@ def twin(kernels: KernelSet) -> np.ndarray:
         (COMPACT, "auto", BlockBank),
         (COMPACT, "sparse", BlockBank),
         (COMPACT, "gram", GramBank),
+        (ANY, "memmap", StoredBank),
+        (EXPLICIT, "memmap", StoredBank),
+        (COMPACT, "memmap", StoredBank),
         (ANY, "on_demand", OnDemandBank),
         (EXPLICIT, "on_demand", OnDemandBank),
     ],
@@ -89,7 +93,7 @@ def test_auto_computes_on_demand_where_values_do_not_fit() -> None:
 
 
 def test_on_demand_rows_in_small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ondemand, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(rowwise, "BLOCK_BYTES", 1)
     kernels = KernelSet.fit(ANY, X, dtype=np.float64)
     check_bank(OnDemandBank(kernels), twin(kernels), 1e-12, SUBSET)
 

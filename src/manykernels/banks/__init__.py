@@ -8,14 +8,18 @@ from manykernels.banks.blocks import (
 )
 from manykernels.banks.build import build_bank
 from manykernels.banks.gram import GramBank
+from manykernels.banks.gramfile import GramFileError
 from manykernels.banks.ondemand import OnDemandBank
+from manykernels.banks.stored import StoredBank
 
 __all__ = [
     "Bank",
     "BlockBank",
     "FeatureBlock",
     "GramBank",
+    "GramFileError",
     "OnDemandBank",
     "SparseGramBlock",
+    "StoredBank",
     "build_bank",
 ]

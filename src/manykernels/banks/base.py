@@ -24,6 +24,7 @@ class Bank(Protocol):
     n_blocks: int
     dtype: np.dtype[Any]
     nbytes: int
+    combinable: int  # rows whose combined kernel a solver may hold
 
     def diagonals(self) -> Array:
         """K_f(i, i), shape (rows, blocks)."""
@@ -55,13 +56,26 @@ def block_norms(bank: Bank, coef: Array) -> Array:
     """||theta_f|| of every block; a clearly negative square unmasks the kernel."""
     squares = bank.square_norms(coef)
     worst = int(np.argmin(squares))
-    if squares[worst] < -ROUNDING * np.max(np.abs(squares), initial=0.0):
+    largest = np.max(np.abs(squares), initial=0.0)
+    if squares[worst] < -ROUNDING * largest and not _is_noise(bank, coef, squares):
         raise ValueError(
             f"kernel {bank.names[worst]!r} must be positive semi-definite, got a "
             f"squared norm of {squares[worst]:.3g} while solving; pass psd='clip' to "
             "set its negative eigenvalues to zero."
         )
     return np.sqrt(np.maximum(squares, 0.0))
+
+
+def _is_noise(bank: Bank, coef: Array, squares: Array) -> bool:
+    """Whether rounded kernel values explain the negative squares.
+
+    Coefficients that cancel leave a square far below the terms it is the sum of, and
+    each term, at most ||coef_i|| ||coef_j|| sqrt(K_ii K_jj), is rounded.
+    """
+    lengths = np.linalg.norm(coef, axis=1)
+    roots = np.sqrt(np.maximum(bank.diagonals(), 0.0))
+    terms = np.square(lengths @ roots)
+    return bool(np.all(squares >= -np.finfo(bank.dtype).eps * terms))
 
 
 def support_of(coef: Array) -> Index:

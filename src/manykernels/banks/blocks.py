@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 
-from manykernels.banks.base import Array, Index, Values
+from manykernels.banks.base import Array, Bank, Index, Values, support_of
+from manykernels.banks.gram import GramBank
+from manykernels.banks.memory import stack_bytes
+from manykernels.hot.threads import in_slices, one_blas_thread
+
+ROW_BYTES = 2**25  # of features raised to float64 at a time
 
 
 class Block(Protocol):
@@ -22,6 +27,9 @@ class Block(Protocol):
 
     def times(self, coef: Array) -> Array:
         """K @ coef in float64."""
+
+    def square_norm(self, coef: Array) -> float:
+        """trace(coef' K coef) in float64."""
 
     def diagonal(self) -> Array:
         """K(i, i)."""
@@ -58,7 +66,29 @@ class FeatureBlock:
 
     def times(self, coef: Array) -> Array:
         """Phi (Phi' coef): two thin products instead of a square one."""
-        return np.asarray(self.features @ (self.features.T @ coef), dtype=np.float64)
+        block_coef = self.block_coef(coef)
+        parts = [self.features[part] @ block_coef for part in self._parts(self.n_rows)]
+        return np.concatenate([np.asarray(part, dtype=np.float64) for part in parts])
+
+    def block_coef(self, coef: Array) -> Array:
+        """Phi' coef in float64, from the support rows only."""
+        support = support_of(coef)
+        total = np.zeros((self.features.shape[1], coef.shape[1]))
+        for part in self._parts(len(support)):
+            rows = support[part]
+            total += np.asarray(self.features[rows].T @ coef[rows])
+        return total
+
+    def _parts(self, n_rows: int) -> list[slice]:
+        """Slices of rows whose float64 copy is small; sparse rows are not split."""
+        size = max(1, ROW_BYTES // (8 * max(1, self.features.shape[1])))
+        if sp.issparse(self.features):
+            size = max(1, n_rows)
+        return [slice(i, min(i + size, n_rows)) for i in range(0, n_rows, size)]
+
+    def square_norm(self, coef: Array) -> float:
+        """||Phi' coef||^2: never negative, and half of the work of `times`."""
+        return float(np.square(self.block_coef(coef)).sum())
 
     def diagonal(self) -> Array:
         """Squared lengths of the rows."""
@@ -94,6 +124,10 @@ class SparseGramBlock:
         """K @ coef."""
         return np.asarray(self.matrix @ coef, dtype=np.float64)
 
+    def square_norm(self, coef: Array) -> float:
+        """trace(coef' K coef)."""
+        return float(np.sum(coef * self.times(coef)))
+
     def diagonal(self) -> Array:
         """K(i, i)."""
         return np.asarray(self.matrix.diagonal(), dtype=np.float64)
@@ -105,6 +139,18 @@ class SparseGramBlock:
 
 class BlockBank:
     """A bank whose blocks are `Block` objects, freely mixed.
+
+    Parameters
+    ----------
+    blocks : sequence of Block
+    names : sequence of str, optional
+    dtype : dtype
+        Of the rows that are handed out.
+    room : int
+        Bytes that a subset may take to be held as a Gram stack: working sets are
+        asked for the same values many times over.
+    combinable : int, optional
+        Rows whose combined kernel a solver may hold; all by default.
 
     Examples
     --------
@@ -118,6 +164,8 @@ class BlockBank:
         blocks: Sequence[Block],
         names: Sequence[str] | None = None,
         dtype: Any = np.float64,
+        room: int = 0,
+        combinable: int | None = None,
     ) -> None:
         self.blocks = list(blocks)
         self.n_rows = self.blocks[0].n_rows
@@ -131,6 +179,8 @@ class BlockBank:
         self.names = list(names or (f"kernel {f}" for f in range(self.n_blocks)))
         self.dtype: np.dtype[Any] = np.dtype(dtype)
         self.nbytes = sum(block.nbytes for block in self.blocks)
+        self.room = room
+        self.combinable = min(self.n_rows, combinable or self.n_rows)
 
     def diagonals(self) -> Array:
         """K_f(i, i), shape (rows, blocks)."""
@@ -138,18 +188,37 @@ class BlockBank:
 
     def rows(self, index: Index) -> Values:
         """Rows of every kernel, shape (len(index), blocks, rows)."""
-        rows = np.empty((len(index), self.n_blocks, self.n_rows), self.dtype)
-        for f, block in enumerate(self.blocks):
-            rows[:, f, :] = block.rows(index)
-        return rows
+        out = np.empty((len(index), self.n_blocks, self.n_rows), self.dtype)
+
+        def work(start: int, stop: int) -> None:
+            for f, block in enumerate(self.blocks):
+                out[start:stop, f] = block.rows(index[start:stop])
+
+        self._in_slices(len(index), work)
+        return out
 
     def combine(self, weights: Array, rows: Index) -> Values:
         """sum_f weights_f K_f(i, j) for i in rows and all j."""
         out = np.zeros((len(rows), self.n_rows), self.dtype)
-        for weight, block in zip(weights, self.blocks, strict=True):
-            if weight > 0.0:
-                out += weight * block.rows(rows)
+
+        def work(start: int, stop: int) -> None:
+            for weight, block in zip(weights, self.blocks, strict=True):
+                if weight > 0.0:
+                    part = block.rows(rows[start:stop])
+                    part *= part.dtype.type(weight)
+                    out[start:stop] += part
+
+        self._in_slices(len(rows), work)
         return out
+
+    def _in_slices(self, n_rows: int, work: Callable[[int, int], None]) -> None:
+        """Products of some rows with all blocks, in threads of our own.
+
+        A row needs every stored value once; four multiplications take about as long
+        as one byte, which is what threads are chosen by.
+        """
+        with one_blas_thread():
+            in_slices(n_rows, 0.25 * n_rows * self.nbytes / self.dtype.itemsize, work)
 
     def scores(self, coef: Array, weights: Array) -> Array:
         """sum_f weights_f K_f coef."""
@@ -168,9 +237,12 @@ class BlockBank:
 
     def square_norms(self, coef: Array) -> Array:
         """||theta_f||^2 for every f."""
-        return np.array([np.sum(coef * block.times(coef)) for block in self.blocks])
+        return np.array([block.square_norm(coef) for block in self.blocks])
 
-    def subset(self, index: Index) -> BlockBank:
-        """The same blocks on fewer rows."""
+    def subset(self, index: Index) -> Bank:
+        """The same blocks on fewer rows; as a Gram stack if there is room."""
         blocks = [block.subset(index) for block in self.blocks]
-        return BlockBank(blocks, self.names, self.dtype)
+        part = BlockBank(blocks, self.names, self.dtype, self.room, self.combinable)
+        if stack_bytes(len(index), self.n_blocks, self.dtype.itemsize) > self.room:
+            return part
+        return GramBank(part.rows(np.arange(len(index))), self.names)

@@ -3,18 +3,35 @@
 from __future__ import annotations
 
 import logging
+import os
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from manykernels.banks.bands import BAND, half_stack, is_half
 from manykernels.banks.base import Bank
 from manykernels.banks.blocks import BlockBank, FeatureBlock, SparseGramBlock
+from manykernels.banks.cost import WRITE_NS, all_pairs_seconds, reading_pays
 from manykernels.banks.gram import GramBank
-from manykernels.banks.memory import allowed_bytes, require_memory
+from manykernels.banks.gramfile import stored_file
+from manykernels.banks.memory import (
+    allowed_bytes,
+    free_disk_bytes,
+    is_memory_disk,
+    require_memory,
+    stack_bytes,
+)
 from manykernels.banks.ondemand import OnDemandBank
+from manykernels.banks.stored import StoredBank
 from manykernels.hot.threads import available_threads, one_blas_thread
 from manykernels.kernels import KernelSet
 
-STORAGES = ("auto", "gram", "features", "sparse", "on_demand")
+STORAGES = ("auto", "gram", "features", "sparse", "memmap", "on_demand")
+FEWEST_COMBINED = 2000  # rows of a working set that on-demand fits have room for
+LARGE_BYTES = 10**9  # of a Gram stack, above which explicit features are preferred
+FEW_ROWS = 1000  # whose combined kernel can always be held
+Folder = str | os.PathLike[str] | None
 
 logger = logging.getLogger(__name__)
 
@@ -23,20 +40,30 @@ def build_bank(
     kernels: KernelSet,
     storage: str = "auto",
     memory_limit: int | float | str | None = None,
+    storage_dir: Folder = None,
+    dtype: Any = None,
 ) -> Bank:
     """Store the kernels on their reference rows.
 
     Parameters
     ----------
     kernels : KernelSet
-    storage : {"auto", "gram", "features", "sparse", "on_demand"}
-        "gram" holds every value; "features" holds explicit features (linear kernels);
-        "sparse" holds the values that are not zero (compact kernels); "on_demand"
-        computes values when they are needed. "auto" takes sparse matrices where all
-        kernels are compact, and values otherwise; where these would not fit,
-        features if all kernels are linear, else on demand.
+    storage : {"auto", "gram", "features", "sparse", "memmap", "on_demand"}
+        "gram" holds every value in memory; "features" holds explicit features (linear
+        and approximate kernels); "sparse" holds the values that are not zero (compact
+        kernels); "memmap" writes every value to a file and reads it in blocks;
+        "on_demand" computes values when they are needed. "auto" takes sparse matrices
+        where all kernels are compact, and values otherwise; where these would be large
+        or not fit, features if all kernels have them, a file if there is room on the
+        disk and reading is clearly faster than computing, else on demand.
     memory_limit : int, float or str, optional
         Bytes or text such as "4GB"; by default most of the free memory.
+    storage_dir : path, optional
+        For "memmap": a folder where finished files are kept and found again; by
+        default a temporary one.
+    dtype : dtype, optional
+        "float16" rounds values where they are stored, in memory or in a file; they
+        are computed and handed out in float32. Otherwise the kernels' own.
 
     Examples
     --------
@@ -49,70 +76,163 @@ def build_bank(
             f"storage must be one of {', '.join(STORAGES)}, got {storage!r}; choose "
             "'auto' if in doubt."
         )
+    half = is_half(dtype)
+    if half and storage not in ("auto", "gram", "memmap"):
+        raise ValueError(
+            "dtype='float16' rounds kernel values that are stored, got "
+            f"storage={storage!r}, which stores none; use dtype='float32', or "
+            "storage='gram' or 'memmap'."
+        )
     if storage == "auto":
-        storage = _choose(kernels, memory_limit)
-    logger.info("storing %d kernels as %s", kernels.n_kernels, storage)
+        storage = _choose(kernels, memory_limit, storage_dir, half)
+    _announce(kernels, storage, half)
     if storage == "sparse":
         blocks = [SparseGramBlock(matrix) for matrix in kernels.sparse_stack()]
         return BlockBank(blocks, kernels.names, kernels.dtype)
     if storage == "features":
-        return _feature_bank(kernels)
+        return _feature_bank(kernels, memory_limit)
+    if storage == "memmap":
+        return _file_bank(kernels, memory_limit, storage_dir, half)
     if storage == "on_demand":
         return _on_demand_bank(kernels, memory_limit)
-    return _gram_bank(kernels, memory_limit)
+    return (_half_bank if half else _gram_bank)(kernels, memory_limit)
 
 
 def gram_bytes(kernels: KernelSet) -> int:
-    """Bytes of a stored stack and of what the solver adds at most.
+    """Bytes of a stored stack and of what the solver adds at most."""
+    return stack_bytes(kernels.n_reference, kernels.n_kernels, kernels.dtype.itemsize)
 
-    Dual ascent copies up to half of the stack for a working set, and combines the
-    kernels into one matrix and a part of it.
-    """
-    square = kernels.n_reference**2 * kernels.dtype.itemsize
-    return int(square * (1.5 * kernels.n_kernels + 2))
+
+def half_bytes(kernels: KernelSet) -> int:
+    """Bytes of a stack in half precision and of rows converted at a time."""
+    return file_bytes(kernels, half=True) + on_demand_bytes(kernels)
+
+
+def memmap_bytes(kernels: KernelSet, half: bool = False) -> int:
+    """Bytes in memory to write the file, a band at a time, or to read its rows."""
+    share = min(1.0, BAND / kernels.n_reference)
+    band = int(share * file_bytes(kernels, half))
+    return max(2 * band, on_demand_bytes(kernels))
+
+
+def file_bytes(kernels: KernelSet, half: bool = False) -> int:
+    """Bytes of all the values."""
+    itemsize = 2 if half else kernels.dtype.itemsize
+    return int(kernels.n_reference**2 * kernels.n_kernels * itemsize)
 
 
 def on_demand_bytes(kernels: KernelSet) -> int:
-    """Bytes of the solver's combined kernel and of the rows computed at a time."""
-    square = kernels.n_reference**2 * kernels.dtype.itemsize
-    return 2 * square + 3 * OnDemandBank(kernels).nbytes
+    """Bytes of the rows computed at a time and of a small working set's kernel."""
+    few = min(kernels.n_reference, FEWEST_COMBINED)
+    return combined_bytes(few, kernels.dtype) + 3 * OnDemandBank(kernels).nbytes
 
 
-def _choose(kernels: KernelSet, memory_limit: int | float | str | None) -> str:
+def combined_bytes(n_rows: int, dtype: np.dtype[Any]) -> int:
+    """Bytes of a solver's combined kernel on a working set, and of a part of it."""
+    return 2 * n_rows**2 * dtype.itemsize
+
+
+def combinable_rows(n_bytes: float, dtype: np.dtype[Any]) -> int:
+    """Rows of the largest working set whose combined kernel takes these bytes."""
+    return int(np.sqrt(n_bytes / combined_bytes(1, dtype)))
+
+
+def _choose(
+    kernels: KernelSet,
+    memory_limit: int | float | str | None,
+    storage_dir: Folder,
+    half: bool,
+) -> str:
     if kernels.is_sparse:
         return "sparse"
-    if gram_bytes(kernels) <= allowed_bytes(memory_limit):
+    if kernels.is_explicit and not half and _features_save(kernels):
+        return "features"
+    allowed = allowed_bytes(memory_limit)
+    if (half_bytes if half else gram_bytes)(kernels) <= allowed:
         return "gram"
-    return "features" if kernels.is_explicit else "on_demand"
+    if kernels.is_explicit:
+        return "features"
+    itemsize = 2 if half else kernels.dtype.itemsize
+    folder = None if storage_dir is None else Path(storage_dir)
+    if (
+        reading_pays(kernels, itemsize)
+        and memmap_bytes(kernels, half) <= allowed
+        and file_bytes(kernels, half) <= free_disk_bytes(folder)
+        and not is_memory_disk(folder)
+    ):
+        return "memmap"
+    return "on_demand"
 
 
-def _feature_bank(kernels: KernelSet) -> BlockBank:
+def _announce(kernels: KernelSet, storage: str, half: bool) -> None:
+    """Log what will be held where, and how long it takes, before it starts."""
+    seconds = all_pairs_seconds(kernels)
+    values = file_bytes(kernels, half)
+    gram = half_bytes if half else gram_bytes
+    facts = {
+        "gram": lambda: (
+            f": about {gram(kernels) / 1e9:.2g} GB of memory, {seconds / 2:.2g} s to "
+            "compute"
+        ),
+        "memmap": lambda: (
+            f": about {memmap_bytes(kernels, half) / 1e9:.2g} GB of memory, "
+            f"{values / 1e9:.2g} GB of disk, "
+            f"{seconds / 2 + 1e-9 * WRITE_NS * values:.2g} s to compute and write"
+        ),
+        "on_demand": lambda: (
+            f": about {on_demand_bytes(kernels) / 1e9:.2g} GB of memory, "
+            f"{seconds:.2g} s to compute all values once"
+        ),
+    }
+    text = facts[storage]() if storage in facts else ""
+    stored = " in half precision" if half and storage in ("gram", "memmap") else ""
+    logger.info(
+        "storing %d kernels as %s%s%s", kernels.n_kernels, storage, stored, text
+    )
+
+
+def _features_save(kernels: KernelSet) -> bool:
+    """Whether features are smaller than a Gram stack that is large.
+
+    A small stack is faster: its values are read many times and multiplied out once.
+    """
+    fewer = sum(kernels.n_feature_columns()) < kernels.n_reference
+    return fewer and gram_bytes(kernels) > LARGE_BYTES
+
+
+def _feature_bank(
+    kernels: KernelSet, memory_limit: int | float | str | None
+) -> BlockBank:
+    """Features; working sets are stored where the rest of the memory allows."""
     features = kernels.features()
     if features is None:
         raise ValueError(
-            "storage='features' needs linear, cosine or constant kernels only, got "
-            f"{', '.join(kernels.names)}; use storage='gram'."
+            "storage='features' needs linear, cosine, constant or approximate kernels "
+            f"only, got {', '.join(kernels.names)}; use storage='gram'."
         )
     blocks = [FeatureBlock(block) for block in features]
-    return BlockBank(blocks, kernels.names, kernels.dtype)
+    room = max(0, allowed_bytes(memory_limit) - sum(b.nbytes for b in blocks))
+    # Two combined kernels of that many rows fit, with as much again to spare.
+    combinable = max(FEW_ROWS, int((room / (4 * kernels.dtype.itemsize)) ** 0.5))
+    return BlockBank(blocks, kernels.names, kernels.dtype, room // 2, combinable)
 
 
 def _on_demand_bank(
     kernels: KernelSet, memory_limit: int | float | str | None
 ) -> OnDemandBank:
     """Rows on demand; working sets are stored where the rest of the memory allows."""
-    needed = on_demand_bytes(kernels)
     n_rows = kernels.n_reference
     what = f"computing {kernels.n_kernels} kernels of {n_rows} rows on demand"
-    require_memory(needed, memory_limit, what)
-    left = allowed_bytes(memory_limit) - needed
+    require_memory(on_demand_bytes(kernels), memory_limit, what)
+    left = allowed_bytes(memory_limit) - 3 * OnDemandBank(kernels).nbytes
+    combinable = combinable_rows(left, kernels.dtype)
 
     def bank_of(part: KernelSet) -> Bank:
         if gram_bytes(part) <= left:
             return _gram_bank(part, left)
-        return OnDemandBank(part, bank_of)
+        return OnDemandBank(part, bank_of, combinable)
 
-    return OnDemandBank(kernels, bank_of)
+    return OnDemandBank(kernels, bank_of, combinable, int(left))
 
 
 def _gram_bank(kernels: KernelSet, memory_limit: int | float | str | None) -> GramBank:
@@ -127,3 +247,35 @@ def _gram_bank(kernels: KernelSet, memory_limit: int | float | str | None) -> Gr
     with one_blas_thread():
         kernels.stack(stack.transpose(1, 0, 2), n_threads=available_threads())
     return GramBank(stack, kernels.names)
+
+
+def _half_bank(
+    kernels: KernelSet, memory_limit: int | float | str | None
+) -> StoredBank:
+    n_rows, n_kernels = kernels.n_reference, kernels.n_kernels
+    what = f"storing {n_kernels} kernels of {n_rows} x {n_rows} values in float16"
+    require_memory(half_bytes(kernels), memory_limit, what)
+    left = allowed_bytes(memory_limit) - file_bytes(kernels, half=True)
+    return _stored_bank(half_stack(kernels), kernels, left)
+
+
+def _file_bank(
+    kernels: KernelSet,
+    memory_limit: int | float | str | None,
+    storage_dir: Folder,
+    half: bool,
+) -> StoredBank:
+    """Rows from a file; working sets are stored where the rest of the memory allows."""
+    n_rows = kernels.n_reference
+    what = f"reading {kernels.n_kernels} kernels of {n_rows} rows from disk in blocks"
+    require_memory(memmap_bytes(kernels, half), memory_limit, what)
+    file = stored_file(kernels, np.float16 if half else None, storage_dir)
+    return _stored_bank(file, kernels, allowed_bytes(memory_limit))
+
+
+def _stored_bank(store: Any, kernels: KernelSet, allowed: int) -> StoredBank:
+    """Rows from a store; `allowed` bytes are left for all that is not stored."""
+    left = allowed - 3 * OnDemandBank(kernels).nbytes
+    combinable = combinable_rows(left, kernels.dtype)
+    diagonals = kernels.diagonals().T
+    return StoredBank(store, diagonals, kernels.names, left, combinable)

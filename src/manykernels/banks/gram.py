@@ -23,6 +23,8 @@ class GramBank:
     stack : array of shape (rows, blocks, rows)
         float32 or float64, C-contiguous; symmetric in the two row axes.
     names : sequence of str, optional
+    noise : float
+        Size of the rounding in the values, where it is larger than the dtype's.
 
     Examples
     --------
@@ -31,7 +33,9 @@ class GramBank:
     [[3.0, 1.0, 1.0]]
     """
 
-    def __init__(self, stack: Values, names: Sequence[str] | None = None) -> None:
+    def __init__(
+        self, stack: Values, names: Sequence[str] | None = None, noise: float = 0.0
+    ) -> None:
         if stack.ndim != 3 or stack.shape[0] != stack.shape[2]:
             raise ValueError(
                 "A Gram stack has shape (rows, blocks, rows), got "
@@ -42,6 +46,8 @@ class GramBank:
         self.names = list(names or (f"kernel {f}" for f in range(self.n_blocks)))
         self.dtype: np.dtype[Any] = stack.dtype
         self.nbytes = stack.nbytes
+        self.noise = noise
+        self.combinable = self.n_rows
 
     def diagonals(self) -> Array:
         """K_f(i, i), shape (rows, blocks)."""
@@ -94,7 +100,8 @@ class GramBank:
             hot.quadratic_forms(self.stack, by_output, support, out, start, stop)
             return out
 
-        return np.asarray(np.sum(in_slices(len(support), traffic, work), axis=0))
+        squares = np.sum(in_slices(len(support), traffic, work), axis=0)
+        return without_noise(np.asarray(squares), coef, self.noise)
 
     def subset(self, index: Index) -> GramBank:
         """The same kernels on the rows `index`, copied together."""
@@ -104,4 +111,14 @@ class GramBank:
             hot.gather_block(self.stack, index, out, start, stop)
 
         in_slices(len(index), out.nbytes, work)
-        return GramBank(out, self.names)
+        return GramBank(out, self.names, self.noise)
+
+
+def without_noise(squares: Array, coef: Array, noise: float) -> Array:
+    """Zero in place of squares that rounded values made slightly negative.
+
+    Errors of size `noise` in K_f, of random sign, change trace(coef' K_f coef) by
+    about noise * ||coef||^2.
+    """
+    floor = -noise * float(np.sum(coef**2))
+    return np.where((squares < 0.0) & (squares >= floor), 0.0, squares)

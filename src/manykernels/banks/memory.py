@@ -1,9 +1,12 @@
-"""How much memory there is, and a clear refusal before it runs out."""
+"""How much memory and disk there is, and a clear refusal before it runs out."""
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
+import tempfile
+from pathlib import Path
 
 PREFIXES = ["", "K", "M", "G", "T"]
 SIZE = r"\s*([\d.]+)\s*(?:([KMGT])(i?))?B?\s*"  # number, prefix, "i" of 1024
@@ -64,4 +67,54 @@ def require_memory(needed: int, limit: int | float | str | None, what: str) -> N
             f"{what} needs about {needed / 1e9:.3g} GB, more than the "
             f"{allowed / 1e9:.3g} GB allowed; use fewer kernels or rows, or raise "
             "memory_limit."
+        )
+
+
+def stack_bytes(n_rows: int, n_blocks: int, itemsize: int) -> int:
+    """Bytes of a stored stack and of what the solver adds at most.
+
+    Dual ascent copies up to half of the stack for a working set, and combines the
+    kernels into one matrix and a part of it.
+
+    Examples
+    --------
+    >>> stack_bytes(1000, 10, 4)
+    68000000
+    """
+    return int(n_rows**2 * itemsize * (1.5 * n_blocks + 2))
+
+
+def free_disk_bytes(path: Path | None) -> int:
+    """Free bytes where `path` is or will be, with those it already takes.
+
+    None stands for the folder of temporary files.
+    """
+    place = Path(tempfile.gettempdir()) if path is None else path.absolute()
+    taken = 512 * getattr(place.stat(), "st_blocks", 0) if place.is_file() else 0
+    while not place.is_dir():
+        place = place.parent
+    return shutil.disk_usage(place).free + taken
+
+
+def is_memory_disk(path: Path | None) -> bool:
+    """Whether a folder lives in memory, as temporary folders do on some systems."""
+    place = Path(tempfile.gettempdir()) if path is None else path.absolute()
+    try:
+        mounts = Path("/proc/mounts").read_text().splitlines()
+    except OSError:
+        return False
+    kinds = {line.split()[1]: line.split()[2] for line in mounts}
+    inside = [str(p) for p in [place, *place.parents] if str(p) in kinds]
+    return bool(inside) and kinds[inside[0]] in ("tmpfs", "ramfs")
+
+
+def require_disk(needed: int, path: Path | None, what: str) -> None:
+    """Raise OSError when `needed` bytes exceed what is free where `path` will be."""
+    free = free_disk_bytes(path)
+    if needed > free:
+        place = tempfile.gettempdir() if path is None else str(path.parent)
+        raise OSError(
+            f"{what} on disk needs about {needed / 1e9:.3g} GB, more than the "
+            f"{free / 1e9:.3g} GB free in {place!r}; choose another storage_dir, "
+            "dtype='float16' or storage='on_demand'."
         )

@@ -2,29 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 import numpy as np
 
 from manykernels.banks.base import Array, Bank, Index, Values, support_of
-from manykernels.hot.threads import in_slices
+from manykernels.banks.rowwise import RowBank
+from manykernels.hot.threads import available_threads, one_blas_thread
 from manykernels.kernels import KernelSet
+from manykernels.kernels.stacks import symmetric_tiles
 
-BLOCK_BYTES = 128 << 20  # of kernel rows at a time
+# A tile and its few temporaries stay in a core's second-level cache, and its inner
+# products are matrix-matrix.
+TILE_ROWS = 256
+TILE_COLUMNS = 512
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
-class OnDemandBank:
+class OnDemandBank(RowBank):
     """K_f(i, j) from the rows themselves: memory for a few kernel rows, not for all.
 
-    Every product costs the kernel rows of the coefficients' support anew; kernels on
-    the same columns share the inner products.
+    Every product costs the kernel rows of the coefficients' support anew, tile by
+    tile; kernels on the same columns share the inner products, and only products that
+    ask for single kernels ever hold them apart.
 
     Parameters
     ----------
     kernels : KernelSet
     bank_of : callable, optional
         The bank for a subset of the rows, which may well be stored.
+    combinable : int, optional
+        Rows whose combined kernel a solver may hold; all by default.
+    cache_bytes : int, optional
+        Of kernel rows that a solver may keep for later.
 
     Examples
     --------
@@ -35,18 +49,17 @@ class OnDemandBank:
     """
 
     def __init__(
-        self, kernels: KernelSet, bank_of: Callable[[KernelSet], Bank] | None = None
+        self,
+        kernels: KernelSet,
+        bank_of: Callable[[KernelSet], Bank] | None = None,
+        combinable: int | None = None,
+        cache_bytes: int | None = None,
     ) -> None:
+        names = list(kernels.names)
+        super().__init__(kernels.n_reference, names, kernels.dtype, combinable)
         self.kernels = kernels
         self.bank_of = bank_of or OnDemandBank
-        self.n_rows = kernels.n_reference
-        self.n_blocks = kernels.n_kernels
-        self.names = list(kernels.names)
-        self.dtype: np.dtype[Any] = kernels.dtype
-        row_bytes = self.n_blocks * self.n_rows * self.dtype.itemsize
-        # A block that were most of the stack would make computing anew pointless.
-        self._block_rows = max(1, min(BLOCK_BYTES // row_bytes, self.n_rows // 8))
-        self.nbytes = self._block_rows * row_bytes  # held at a time
+        self.cache_bytes = cache_bytes
 
     def diagonals(self) -> Array:
         """K_f(i, i), shape (rows, blocks)."""
@@ -56,57 +69,104 @@ class OnDemandBank:
         """Rows of every kernel, shape (len(index), blocks, rows)."""
         out = np.empty((len(index), self.n_blocks, self.n_rows), self.dtype)
 
-        def work(start: int, stop: int) -> None:
-            block = self.kernels.rows(index[start:stop])
-            out[start:stop] = block.transpose(1, 0, 2)
+        def work(columns: slice) -> None:
+            for part in _slices(len(index), TILE_ROWS):
+                for f, tile in self.kernels.tile(index[part], columns):
+                    out[part, f, columns] = tile
 
-        in_slices(len(index), out.nbytes, work)
+        self._per_column_slice(work)
         return out
-
-    def _row_blocks(self, index: Index) -> Iterator[tuple[slice, Values]]:
-        """Kernel rows a block at a time."""
-        for start in range(0, len(index), self._block_rows):
-            part = slice(start, min(start + self._block_rows, len(index)))
-            yield part, self.rows(index[part])
 
     def combine(self, weights: Array, rows: Index) -> Values:
         """sum_f weights_f K_f(i, j) for i in rows and all j."""
         out = np.empty((len(rows), self.n_rows), self.dtype)
-        for part, block in self._row_blocks(rows):
-            out[part] = np.einsum("f,bfn->bn", weights.astype(self.dtype), block)
+        used = self._used(weights)
+
+        def work(columns: slice) -> None:
+            for part in _slices(len(rows), TILE_ROWS):
+                tile = _combined(used, weights, rows[part], columns, self.dtype)
+                out[part, columns] = tile
+
+        self._per_column_slice(work)
         return out
 
     def scores(self, coef: Array, weights: Array) -> Array:
         """sum_f weights_f K_f coef in float64."""
         support = support_of(coef)
-        scores = np.zeros((coef.shape[1], self.n_rows))
-        for part, block in self._row_blocks(support):
-            combined = np.zeros((block.shape[0], self.n_rows))
-            for f in np.flatnonzero(weights):
-                combined += weights[f] * block[:, f]
-            scores += coef[support[part]].T @ combined
-        return scores.T
+        out = np.zeros((self.n_rows, coef.shape[1]))
+        used = self._used(weights)
+
+        def work(columns: slice) -> None:
+            for part in _slices(len(support), TILE_ROWS):
+                rows = support[part]
+                tile = _combined(used, weights, rows, columns, np.float64)
+                out[columns] += tile.T @ coef[rows]
+
+        self._per_column_slice(work)
+        return out
 
     def block_scores(self, coef: Array) -> Values:
         """K_f coef for every f, shape (outputs, blocks, rows)."""
         support = support_of(coef)
         out = np.zeros((coef.shape[1], self.n_blocks, self.n_rows), self.dtype)
-        for part, block in self._row_blocks(support):
-            active = coef[support[part]].T.astype(self.dtype)
-            for f in range(self.n_blocks):
-                out[:, f] += active @ block[:, f]
+        active = coef[support].T.astype(self.dtype)
+
+        def work(columns: slice) -> None:
+            for part in _slices(len(support), TILE_ROWS):
+                for f, tile in self.kernels.tile(support[part], columns):
+                    out[:, f, columns] += active[:, part] @ tile
+
+        self._per_column_slice(work)
         return out
 
     def square_norms(self, coef: Array) -> Array:
-        """||theta_f||^2 for every f, accumulated in float64."""
+        """||theta_f||^2 for every f in float64, from the tiles above the diagonal."""
         support = support_of(coef)
-        squares = np.zeros(self.n_blocks)
-        for part, block in self._row_blocks(support):
-            products = coef[support[part]] @ coef.T
-            for f in range(self.n_blocks):
-                squares[f] += np.sum(block[:, f] * products)
-        return squares
+        active = coef[support]
+        among = self.kernels.restrict(support)
+
+        def work(tile: tuple[slice, slice]) -> Array:
+            rows, columns = tile
+            products = active[rows] @ active[columns].T
+            squares = np.zeros(self.n_blocks)
+            for f, block in among.tile(rows, columns):
+                squares[f] = np.vdot(block.astype(np.float64), products)
+            return squares if rows == columns else 2.0 * squares
+
+        parts = _in_threads(work, symmetric_tiles(len(support)))
+        return np.asarray(np.sum([np.zeros(self.n_blocks), *parts], axis=0))
 
     def subset(self, index: Index) -> Bank:
         """The same kernels on fewer rows, stored if they fit."""
         return self.bank_of(self.kernels.restrict(index))
+
+    def _used(self, weights: Array) -> KernelSet:
+        """The kernels that have a weight."""
+        return self.kernels.only(np.flatnonzero(weights))
+
+    def _per_column_slice(self, work: Callable[[slice], None]) -> None:
+        _in_threads(work, _slices(self.n_rows, TILE_COLUMNS))
+
+
+def _combined(
+    kernels: KernelSet, weights: Array, rows: Index, columns: slice, dtype: Any
+) -> Values:
+    """One tile of sum_f weights_f K_f."""
+    total = np.zeros((len(rows), columns.stop - columns.start), dtype)
+    for f, tile in kernels.tile(rows, columns):
+        tile *= weights[f]
+        total += tile
+    return total
+
+
+def _slices(n: int, size: int) -> list[slice]:
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+
+
+def _in_threads(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+    """[work(item), ...], a thread per core, with products on one BLAS thread each."""
+    n_threads = min(available_threads(), len(items))
+    if n_threads <= 1:
+        return [work(item) for item in items]
+    with one_blas_thread(), ThreadPoolExecutor(n_threads) as pool:
+        return list(pool.map(work, items))

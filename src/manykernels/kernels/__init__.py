@@ -2,7 +2,11 @@
 
 from manykernels.kernels.base import Kernel
 from manykernels.kernels.columns import select_columns
-from manykernels.kernels.defaults import as_kernels, default_kernels
+from manykernels.kernels.defaults import (
+    approximate_kernels,
+    as_kernels,
+    default_kernels,
+)
 from manykernels.kernels.fitted import KernelSet
 from manykernels.kernels.functions import (
     RBF,
@@ -33,6 +37,7 @@ __all__ = [
     "Linear",
     "Polynomial",
     "Precomputed",
+    "approximate_kernels",
     "as_kernels",
     "default_kernels",
     "format_kernel",

@@ -22,8 +22,11 @@ Columns: TypeAlias = (
     | Callable[..., Any]
 )
 Normalize: TypeAlias = Literal["diagonal", "trace"] | None
+Approximate: TypeAlias = Literal["nystroem", "random_features"] | None
 
-SHARED_FIELDS = ("columns", "name", "normalize", "center")
+SHARED_FIELDS = ("columns", "name", "normalize", "center", "approximate", "rank")
+APPROXIMATIONS = ("nystroem", "random_features")
+DEFAULT_RANK = 300
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -48,6 +51,13 @@ class Kernel:
         Unit diagonal, unit mean training diagonal, or values left as they are.
     center : bool
         Centre in feature space with the means of the training rows.
+    approximate : {"nystroem", "random_features", None}
+        Replace k by <phi(x), phi(y)> with few columns: landmarks drawn from the
+        training rows, or random features where the kernel has them. Centring and
+        normalisation then speak of the approximate kernel.
+    rank : int, optional
+        Columns of phi, 300 if not given. Nyström takes at most one per training row;
+        random Fourier features come in pairs, so an odd rank is raised by one.
 
     Examples
     --------
@@ -62,6 +72,8 @@ class Kernel:
     name: str | None = None
     normalize: Normalize = "diagonal"
     center: bool = False
+    approximate: Approximate = None
+    rank: int | None = None
 
     # The name in the text grammar.
     kind: ClassVar[str] = "kernel"
@@ -71,6 +83,8 @@ class Kernel:
     form: ClassVar[str] = "dot"
     unit_diagonal: ClassVar[bool] = False
     explicit: ClassVar[bool] = False
+    # Random features: "gaussian" or "cauchy" frequencies, or a "sketch" of powers.
+    random_map: ClassVar[str | None] = None
     compact: ClassVar[bool] = False
     nonnegative: ClassVar[bool] = False
     accepts_sparse: ClassVar[bool] = False
@@ -97,6 +111,7 @@ class Kernel:
                 f"name must be a string or None, got {self.name!r}; "
                 f"give {self.kind} a name in words."
             )
+        _check_approximation(self)
         self.validate()
 
     def validate(self) -> None:
@@ -113,6 +128,11 @@ class Kernel:
     def diagonal_of(self, squares: Array) -> Array:
         """k(x, x) from the diagonal of this kernel's `form`, float64."""
         return self.apply(np.array(squares, dtype=np.float64))
+
+    @property
+    def has_features(self) -> bool:
+        """Whether k(x, y) = <phi(x), phi(y)> with a phi that can be written down."""
+        return self.explicit or self.approximate is not None
 
     @property
     def label(self) -> str:
@@ -183,7 +203,8 @@ def require_positive(kernel: Kernel, name: str, words: tuple[str, ...] = ()) -> 
     if isinstance(value, str) and words:
         split_factor(value, words, f"{kernel.kind} {name}")
         return
-    if not is_number(value) or not 0 < value < np.inf:
+    # A whole number may be too large for a float.
+    if not is_number(value) or not 0 < value <= np.finfo(float).max:
         choice = "".join(f", '{word}'" for word in words)
         raise ValueError(
             f"{name} of {kernel.kind} must be a positive number{choice}, got "
@@ -213,6 +234,50 @@ def split_factor(text: str, words: tuple[str, ...], what: str) -> tuple[float, s
 def is_number(value: Any) -> bool:
     """Whether a value is a real number (and not a boolean)."""
     return isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+
+
+def require_approximation(word: Any, what: str) -> None:
+    """Raise unless a word names an approximation or is None."""
+    if word is not None and word not in APPROXIMATIONS:
+        raise ValueError(
+            f"approximate must be 'nystroem', 'random_features' or None, got {word!r}; "
+            f"choose one of these for {what}."
+        )
+
+
+def _check_approximation(kernel: Kernel) -> None:
+    """Raise unless `approximate` and `rank` make sense for this kernel."""
+    word, rank = kernel.approximate, kernel.rank
+    require_approximation(word, kernel.kind)
+    require_rank(rank, kernel.kind)
+    if word is None and rank is not None:
+        raise ValueError(
+            f"rank of {kernel.kind} counts the columns of an approximation, got "
+            f"rank={rank} without one; add approximate='nystroem' or leave rank out."
+        )
+    if word is not None and kernel.family == "given":
+        raise ValueError(
+            f"approximate needs a kernel on feature columns, got {kernel.kind}, whose "
+            f"values are given; leave approximate out."
+        )
+    if word == "random_features" and kernel.random_map is None:
+        advice = "use approximate='nystroem'"
+        if kernel.explicit:
+            advice = "leave approximate out, its exact features are as good"
+        raise ValueError(
+            f"approximate='random_features' needs a kernel with random features, got "
+            f"{kernel.kind}, which has none; {advice}."
+        )
+
+
+def require_rank(rank: Any, what: str) -> None:
+    """Raise unless a rank is None or a whole number of at least 1."""
+    whole = isinstance(rank, Integral) and not isinstance(rank, bool)
+    if rank is not None and not (whole and rank >= 1):
+        raise ValueError(
+            f"rank of {what} must be a whole number >= 1, got {rank!r}; choose for "
+            f"instance 300."
+        )
 
 
 def _plain_columns(columns: Any) -> Any:

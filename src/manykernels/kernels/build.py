@@ -17,9 +17,11 @@ from manykernels.kernels.groups import (
     FeatureGroup,
     GivenGroup,
     Group,
+    MappedGroup,
     check_values,
     read_values,
 )
+from manykernels.kernels.maps import draw_landmarks, fit_map
 from manykernels.kernels.rows import Rows, prepare_rows, squared_norms
 from manykernels.kernels.scaling import Scaling, fit_scaling
 from manykernels.kernels.stacks import (
@@ -45,7 +47,11 @@ class Built:
 
 
 def build(
-    kernels: Sequence[Kernel], X: Any, feature_names: Any, dtype: np.dtype[Any]
+    kernels: Sequence[Kernel],
+    X: Any,
+    feature_names: Any,
+    dtype: np.dtype[Any],
+    rng: np.random.Generator,
 ) -> Built:
     """Resolve and group kernels on a feature table or on a stack of matrices."""
     given = {kernel.family == "given" for kernel in kernels}
@@ -57,7 +63,7 @@ def build(
         )
     if given == {True}:
         return _build_given(kernels, read_stack(X), feature_names, dtype)
-    return _build_features(kernels, as_table(X), feature_names, dtype)
+    return _build_features(kernels, as_table(X), feature_names, dtype, rng)
 
 
 def as_table(X: Any) -> Any:
@@ -136,10 +142,15 @@ def _for_matrix(kernel: Kernel, k: int, picked: list[int]) -> Kernel:
 
 
 def _build_features(
-    kernels: Sequence[Kernel], X: Any, feature_names: Any, dtype: np.dtype[Any]
+    kernels: Sequence[Kernel],
+    X: Any,
+    feature_names: Any,
+    dtype: np.dtype[Any],
+    rng: np.random.Generator,
 ) -> Built:
     names = unique_names([kernel.label for kernel in kernels])
     resolved = list(kernels)
+    groups: list[Group] = []
     members: dict[tuple[str, bool, bytes], list[int]] = {}
     columns: dict[tuple[str, bool, bytes], Array | slice] = {}
     for f, kernel in enumerate(kernels):
@@ -148,12 +159,14 @@ def _build_features(
             # Fitted kernels are plain data: what the selector chose, not the selector.
             chosen = np.arange(X.shape[1])[index]
             resolved[f] = replace(kernel, columns=chosen)
+        if kernel.approximate is not None:
+            groups.append(_mapped_group(f, index, resolved, names, X, dtype, rng))
+            continue
         # Kernels that need float64 must not slow the others down.
         precise = kernel.center or kernel.compact
         key = (kernel.family, precise, np.arange(X.shape[1])[index].tobytes())
         members.setdefault(key, []).append(f)
         columns[key] = index
-    groups: list[Group] = []
     for key, found in members.items():
         values = read_values(X, columns[key])
         for f in found:
@@ -161,6 +174,29 @@ def _build_features(
         rows, offset = _working_rows([resolved[f] for f in found], values, dtype)
         groups.append(FeatureGroup(key[0], columns[key], offset, rows, found))
     return Built(resolved, names, groups, int(X.shape[1]), int(X.shape[0]))
+
+
+def _mapped_group(
+    f: int,
+    columns: Array | slice,
+    resolved: list[Kernel],
+    names: Sequence[str],
+    X: Any,
+    dtype: np.dtype[Any],
+    rng: np.random.Generator,
+) -> MappedGroup:
+    """The group of one approximate kernel, with its map fitted on all the rows."""
+    values = read_values(X, columns)
+    kernel = resolved[f] = _resolve(resolved[f], names[f], values)
+    landmarks = draw_landmarks(kernel, names[f], values, rng)
+    source = FeatureGroup(kernel.family, columns, None, landmarks, [f])
+    unit = kernel.normalize == "diagonal" and not kernel.center
+    no_rows = prepare_rows(np.empty((0, 0)))
+    group = MappedGroup(
+        source, fit_map(resolved, names, source, rng), no_rows, [f], unit
+    )
+    precision = np.dtype(np.float64) if kernel.center else dtype
+    return replace(group, rows=group.mapped(values, resolved, names, precision))
 
 
 def _resolve(kernel: Kernel, name: str, values: Any) -> Kernel:
@@ -197,7 +233,7 @@ def _exponent(kernels: Sequence[Kernel], squares: Array) -> float:
 def _group_means(group: Group, built: Built) -> dict[int, tuple[Array, Array | None]]:
     """Row means, and mean features where explicit, of the group's centred kernels."""
     centred = [f for f in group.members if built.kernels[f].center]
-    implicit = [f for f in centred if not built.kernels[f].explicit]
+    implicit = [f for f in centred if not built.kernels[f].has_features]
     means: dict[int, tuple[Array, Array | None]] = {}
     for f in set(centred) - set(implicit):
         phi = feature_map(built.kernels[f], group.everything(), group.offset)

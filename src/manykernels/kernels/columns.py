@@ -98,6 +98,13 @@ def take_columns(X: Any, index: Array | slice, dtype: Any) -> Any:
         ) from error
 
 
+def take_rows(X: Any, rows: slice) -> Any:
+    """Some rows of an array, a sparse matrix or a data frame."""
+    if hasattr(X, "iloc"):
+        return X.iloc[rows]
+    return (sp.csr_array(X) if sp.issparse(X) else X)[rows]
+
+
 def _from_item(item: Any, n: int, names: Sequence[str] | None) -> Sequence[int]:
     if isinstance(item, str):
         return _from_name(item, names)

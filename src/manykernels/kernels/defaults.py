@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from manykernels.kernels.base import Kernel
+from manykernels.kernels.base import (
+    Kernel,
+    require_approximation,
+    require_rank,
+)
 from manykernels.kernels.functions import RBF, Linear, Polynomial
 from manykernels.kernels.grammar import parse_kernel
 from manykernels.kernels.outside import Custom
@@ -55,6 +60,34 @@ def as_kernels(spec: Any = None) -> list[Kernel]:
             "for the default kernels."
         )
     return kernels
+
+
+def approximate_kernels(
+    kernels: Sequence[Kernel], approximate: Any, rank: int | None = None
+) -> list[Kernel]:
+    """Every kernel approximated, where it has no approximation or features of its own.
+
+    Parameters
+    ----------
+    kernels : sequence of Kernel
+    approximate : {"nystroem", "random_features", None}
+    rank : int, optional
+
+    Examples
+    --------
+    >>> approximate_kernels([Linear(), RBF(0.5)], "nystroem", 100)
+    [Linear(), RBF(gamma=0.5, approximate='nystroem', rank=100)]
+    """
+    require_approximation(approximate, "all kernels")
+    require_rank(rank, "all kernels")
+    if approximate is None:
+        return list(kernels)
+    return [
+        kernel
+        if kernel.has_features
+        else replace(kernel, approximate=approximate, rank=rank)
+        for kernel in kernels
+    ]
 
 
 def _one_or_more(item: Any) -> list[Kernel]:

@@ -25,6 +25,8 @@ def between(
 ) -> Iterator[tuple[int, Array]]:
     """Yield (f, block) between reference rows, in the group's working precision."""
     for group in fitted.groups:
+        if not group.members:
+            continue
         left, right = fitted.ids(group, rows), fitted.ids(group, columns)
         a, b = group.reference(left), group.reference(right)
         for f, block in group.blocks(fitted.kernels, fitted.names, a, b):

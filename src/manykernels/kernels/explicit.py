@@ -1,4 +1,4 @@
-"""Explicit feature maps: k(x, y) = <phi(x), phi(y)> for Linear, Cosine, Constant."""
+"""Explicit features, k(x, y) = <phi(x), phi(y)>: Linear, Cosine, Constant, and maps."""
 
 from __future__ import annotations
 
@@ -13,7 +13,12 @@ from manykernels.kernels.scaling import Scaling, Side
 
 
 def feature_map(kernel: Kernel, rows: Rows, offset: Array | None) -> Any:
-    """phi(x) before centring and normalisation, dense or CSR."""
+    """phi(x) before centring and normalisation, dense or CSR.
+
+    Rows of an approximate kernel are phi(x) already, see `groups.MappedGroup`.
+    """
+    if kernel.approximate is not None:
+        return rows.values
     if kernel.form == "constant":
         return np.ones((len(rows), 1), dtype=rows.values.dtype)
     values = rows.values if offset is None else rows.values + offset

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from manykernels.kernels.evaluate import new_diagonals, new_side
-from manykernels.kernels.groups import FeatureGroup, Group
+from manykernels.kernels.groups import GivenGroup, Group
 from manykernels.kernels.rows import Rows
 from manykernels.kernels.scaling import Scaling, Side
 
@@ -23,8 +23,8 @@ def extended(fitted: KernelSet, sides: list[Any]) -> KernelSet:
     groups: list[Group] = []
     scalings = list(fitted.scalings)
     for group, rows in zip(fitted.groups, sides, strict=True):
-        joined = _join_rows(group.everything(), rows)
-        groups.append(replace(cast(FeatureGroup, group), rows=joined))
+        if not isinstance(group, GivenGroup):
+            groups.append(replace(group, rows=_join_rows(group.rows, rows)))
         diagonals = dict(new_diagonals(fitted, group, rows))
         for f in group.members:
             side = new_side(fitted, group, f, rows, None)
@@ -36,7 +36,7 @@ def extended(fitted: KernelSet, sides: list[Any]) -> KernelSet:
 
 
 def _require_extendable(fitted: KernelSet) -> None:
-    if not all(isinstance(group, FeatureGroup) for group in fitted.groups):
+    if any(isinstance(group, GivenGroup) for group in fitted.groups):
         raise ValueError(
             "more rows can be added to kernels on feature columns only, got given "
             "matrices; fit on one stack that holds all the rows."
@@ -46,6 +46,17 @@ def _require_extendable(fitted: KernelSet) -> None:
         raise ValueError(
             f"more rows cannot be added to centred or clipped kernels, got {stuck[0]!r}"
             "; use center=False and psd='check' for data that arrives in parts."
+        )
+    _require_rows(fitted)
+
+
+def _require_rows(fitted: KernelSet) -> None:
+    n_rows = {len(group.everything()) for group in fitted.groups}
+    if n_rows != {fitted.n_reference}:
+        raise ValueError(
+            f"more rows can be added only to earlier ones that were kept, got explicit "
+            f"features of {fitted.n_reference} rows summed up in a model; fit it again "
+            f"on all the rows."
         )
 
 

@@ -19,6 +19,7 @@ from manykernels.kernels.build import (
     fit_scalings,
     row_blocks,
 )
+from manykernels.kernels.columns import take_rows
 from manykernels.kernels.evaluate import (
     Index,
     against,
@@ -30,7 +31,8 @@ from manykernels.kernels.evaluate import (
 )
 from manykernels.kernels.explicit import feature_map, scaled_features
 from manykernels.kernels.extend import extended
-from manykernels.kernels.groups import FeatureGroup, GivenGroup, Group
+from manykernels.kernels.groups import GivenGroup, Group, MappedGroup
+from manykernels.kernels.maps import Whitening, landmark_matrix
 from manykernels.kernels.psd import (
     Clip,
     Psd,
@@ -105,6 +107,7 @@ class KernelSet:
         feature_names: Sequence[str] | None = None,
         dtype: Any = np.float32,
         psd: Psd = "check",
+        random_state: int | np.random.Generator | None = None,
     ) -> KernelSet:
         """Fit kernels on training rows.
 
@@ -122,10 +125,13 @@ class KernelSet:
         psd : {"check", "clip", "skip"}
             What to do about given, custom and spline kernels with negative
             eigenvalues.
+        random_state : int, Generator or None
+            For the landmarks and random features of approximate kernels.
         """
         check_psd_option(psd)
         precision = _float_dtype(dtype)
-        built = build(kernels, X, feature_names, precision)
+        rng = np.random.default_rng(random_state)
+        built = build(kernels, X, feature_names, precision, rng)
         fitted = cls(
             built.kernels,
             built.names,
@@ -179,11 +185,18 @@ class KernelSet:
         index = np.atleast_1d(np.arange(n)[np.asarray(index, dtype=np.intp)])
         out = np.empty((self.n_kernels, len(index), n), dtype=self.dtype)
         for part in row_blocks(len(index), n, self.dtype.itemsize, BLOCK_BYTES):
-            for f, block in between(self, index[part], slice(0, n)):
+            for f, block in self.tile(index[part], slice(0, n)):
                 out[f, part] = block
-        for f in range(self.n_kernels):
-            out[f, np.arange(len(index)), index] = self._diagonal(f, index)
         return out
+
+    def tile(self, rows: Index, columns: slice) -> Iterator[tuple[int, Array]]:
+        """Yield (f, block) between some reference rows and a slice of them."""
+        ids = np.arange(self.n_reference)[rows]
+        inside = np.flatnonzero((ids >= columns.start) & (ids < columns.stop))
+        ids = ids[inside]
+        for f, block in between(self, rows, columns):
+            block[inside, ids - columns.start] = self._diagonal(f, ids)
+            yield f, block
 
     def diagonals(self) -> Array:
         """Values of the reference rows with themselves, shape (F, N), float64."""
@@ -202,8 +215,11 @@ class KernelSet:
         block_bytes : int
             Memory that one yielded block may take.
         """
-        sides = self._new_rows(X_new)
         width = self.n_kernels * max(1, self.n_reference)
+        if any(isinstance(group, MappedGroup) for group in self.groups):
+            # Mapped rows may be wider than the rows themselves: never all at once.
+            return self._cross_mapped(X_new, width, block_bytes)
+        sides = self._new_rows(X_new)
         parts = row_blocks(len(sides[0]), width, self.dtype.itemsize, block_bytes)
         return ((part, self._cross_block(sides, part)) for part in parts)
 
@@ -212,7 +228,7 @@ class KernelSet:
 
         Given matrices do not hold these: with them this raises a ValueError.
         """
-        if not isinstance(self.groups[0], FeatureGroup):
+        if isinstance(self.groups[0], GivenGroup):
             raise ValueError(
                 "k(x, x) of new rows is known for kernels on feature columns only, got "
                 "given matrices; compute it where the matrices come from."
@@ -246,7 +262,7 @@ class KernelSet:
 
         This is what a fitted model keeps; it is small, whatever the kernels were.
         """
-        if isinstance(self.groups[0], FeatureGroup):
+        if not isinstance(self.groups[0], GivenGroup):
             return self.restrict(index)
         index = np.asarray(index, dtype=np.intp)
         support = index if self.support is None else self.support[index]
@@ -256,6 +272,12 @@ class KernelSet:
             if isinstance(group, GivenGroup)
         ]
         return replace(self, groups=groups, support=support)
+
+    def without_rows(self) -> KernelSet:
+        """The maps of explicit features alone: only `new_features` remains."""
+        nobody = np.empty(0, dtype=np.intp)
+        everyone = np.arange(self.n_train) if self.support is None else self.support
+        return replace(self.restrict(nobody), support=everyone)
 
     def only(self, kernels: Any) -> KernelSet:
         """In `cross`, evaluate only the kernels at these positions; others are zero."""
@@ -283,8 +305,8 @@ class KernelSet:
     def features(self) -> list[Any] | None:
         """Explicit Phi_f of the reference rows with Phi_f Phi_f^T = kernel f.
 
-        None unless every kernel has such a form: Linear, Cosine or Constant, not
-        centred if X is sparse.
+        None unless every kernel has such a form: approximate kernels, and Linear,
+        Cosine or Constant where they are not centred on a sparse X.
         """
         if not self.is_explicit:
             return None
@@ -292,12 +314,38 @@ class KernelSet:
         sides = [group.reference(self.ids(group, everyone)) for group in self.groups]
         return self._explicit(sides, new=False)
 
+    def feature_blocks(
+        self, X_new: Any, block_bytes: int = 2**26
+    ) -> Iterator[tuple[slice, list[Any]]]:
+        """Iterate over (rows, explicit features of these new rows).
+
+        Parameters
+        ----------
+        X_new : array, sparse matrix or data frame
+        block_bytes : int
+            Memory that the features of a block may take.
+        """
+        X_new = as_table(X_new)
+        width = sum(self.n_feature_columns())
+        for part in row_blocks(X_new.shape[0], width, 8, block_bytes):
+            yield part, self.new_features(take_rows(X_new, part))
+
+    def n_feature_columns(self) -> list[int]:
+        """Columns of every kernel's explicit features; 0 where it is not evaluated."""
+        columns = [0] * self.n_kernels
+        for group in self.groups:
+            for f in group.members:
+                kernel = self.kernels[f]
+                single = kernel.form == "constant" and kernel.approximate is None
+                columns[f] = 1 if single else group.everything().values.shape[1]
+        return columns
+
     def new_features(self, X_new: Any) -> list[Any]:
         """Explicit features of new rows, in the space of :meth:`features`."""
         if not self.is_explicit:
             raise ValueError(
-                "explicit features need Linear, Cosine and Constant kernels only, got "
-                f"{', '.join(self.names)}; use cross instead."
+                "explicit features need Linear, Cosine and Constant kernels only, or "
+                f"approximate ones, got {', '.join(self.names)}; use cross instead."
             )
         return self._explicit(self._new_rows(X_new), new=True)
 
@@ -305,7 +353,7 @@ class KernelSet:
     def is_explicit(self) -> bool:
         """Whether :meth:`features` gives explicit features."""
         return all(
-            self.kernels[f].explicit
+            self.kernels[f].has_features
             and not (self.kernels[f].center and sp.issparse(group.everything().values))
             for group in self.groups
             for f in group.members
@@ -315,7 +363,10 @@ class KernelSet:
     def is_sparse(self) -> bool:
         """Whether every kernel has compact support, so that matrices are sparse."""
         return all(
-            kernel.compact and not kernel.center and clip is None
+            kernel.compact
+            and not kernel.center
+            and kernel.approximate is None
+            and clip is None
             for kernel, clip in zip(self.kernels, self.clips, strict=True)
         )
 
@@ -330,7 +381,7 @@ class KernelSet:
 
     def needs_all(self, f: int) -> bool:
         """Whether new rows of a kernel need their values with all training rows."""
-        implicit = self.kernels[f].center and not self.kernels[f].explicit
+        implicit = self.kernels[f].center and not self.kernels[f].has_features
         return implicit or self.clips[f] is not None
 
     def group_of(self, f: int) -> Group:
@@ -365,6 +416,15 @@ class KernelSet:
                     out[f, sub] = block
         return out
 
+    def _cross_mapped(
+        self, X_new: Any, width: int, block_bytes: int
+    ) -> Iterator[tuple[slice, Array]]:
+        X_new = as_table(X_new)
+        n_rows = X_new.shape[0]
+        for part in row_blocks(n_rows, width, self.dtype.itemsize, block_bytes):
+            sides = self._new_rows(take_rows(X_new, part))
+            yield part, self._cross_block(sides, slice(0, part.stop - part.start))
+
     def _explicit(self, sides: list[Any], new: bool) -> list[Any]:
         out: list[Any] = [None] * self.n_kernels
         everyone = slice(0, self.n_reference)
@@ -380,7 +440,7 @@ class KernelSet:
 
     def _new_rows(self, X_new: Any) -> list[Any]:
         """New rows prepared for every group."""
-        if not isinstance(self.groups[0], FeatureGroup):
+        if isinstance(self.groups[0], GivenGroup):
             X_new = read_stack(X_new)
             check_new_stack(X_new, self.n_columns, self.n_train)
         else:
@@ -391,6 +451,10 @@ class KernelSet:
     def _make_psd(self, psd: Psd) -> None:
         outside = [f for f, kernel in enumerate(self.kernels) if kernel.check_psd]
         for f in outside if psd != "skip" else []:
+            group = self.group_of(f)
+            if isinstance(group, MappedGroup):
+                self._check_landmarks(f, group, psd)
+                continue
             if psd == "check":
                 check_matrix(matrix(self, f, sample_rows(self.n_train)), self.names[f])
                 continue
@@ -398,6 +462,13 @@ class KernelSet:
             clip = self.clips[f] = clip_matrix(whole)
             if clip is not None:
                 self.scalings[f].diagonal = np.square(clip.features).sum(axis=1)
+
+    def _check_landmarks(self, f: int, group: MappedGroup, psd: Psd) -> None:
+        """Refuse an indefinite kernel; an approximation as such is never indefinite."""
+        if psd == "check" and isinstance(group.map, Whitening):
+            exact, _ = landmark_matrix(self.kernels, self.names, group.source)
+            rows = sample_rows(len(exact))
+            check_matrix(exact[np.ix_(rows, rows)], self.names[f])
 
     def _diagonal(self, f: int, ids: Index) -> Array:
         return self.scalings[f].diagonal[self.ids(self.group_of(f), ids)]

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from manykernels.kernels import bandwidth
-from manykernels.kernels.base import Array, Kernel, require_positive
+from manykernels.kernels.base import Array, Kernel, is_number, require_positive
 
 
 @dataclass(frozen=True, repr=False)
@@ -74,13 +74,14 @@ class Polynomial(Kernel):
     coef0: float = 1.0
 
     kind: ClassVar[str] = "polynomial"
+    random_map: ClassVar[str | None] = "sketch"
     accepts_sparse: ClassVar[bool] = True
 
     def validate(self) -> None:
         """Degree is a positive integer, gamma > 0, coef0 >= 0."""
         _require_degree(self, self.degree)
         require_positive(self, "gamma", ("scale",))
-        if not 0 <= self.coef0 < np.inf:
+        if not is_number(self.coef0) or not 0 <= self.coef0 < np.inf:
             raise ValueError(
                 f"coef0 of polynomial must be a number >= 0, got {self.coef0!r}; a "
                 f"negative one does not give a positive semi-definite kernel."
@@ -120,6 +121,7 @@ class RBF(Kernel):
     gamma: float | str = "scale"
 
     kind: ClassVar[str] = "rbf"
+    random_map: ClassVar[str | None] = "gaussian"
     form: ClassVar[str] = "squared_distance"
     unit_diagonal: ClassVar[bool] = True
     accepts_sparse: ClassVar[bool] = True
@@ -159,6 +161,7 @@ class Laplacian(Kernel):
     gamma: float | str = "scale"
 
     kind: ClassVar[str] = "laplacian"
+    random_map: ClassVar[str | None] = "cauchy"
     family: ClassVar[str] = "manhattan"
     form: ClassVar[str] = "manhattan"
     unit_diagonal: ClassVar[bool] = True

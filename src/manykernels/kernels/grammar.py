@@ -41,9 +41,11 @@ KERNELS: dict[str, type[Kernel]] = {
 ALIASES = {"poly": "polynomial", "gaussian": "rbf", "chi2": "chi_squared"}
 
 _RANGE = re.compile(r"(\d+)-(\d+)", re.ASCII)
-_SLICE = re.compile(r"(-?\d*):(-?\d*)(?::(-?\d+))?", re.ASCII)
+_SLICE = re.compile(r"((?:-?\d+)?):((?:-?\d+)?)(?::(-?\d+))?", re.ASCII)
 _INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
 _FLOAT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+MOST_DIGITS = 18
+MOST_COLUMNS = 10_000_000  # in a range: a typing error must not cost all the memory
 _SPECIAL = "%+@;:,="
 _WORDS = {"none": None, "true": True, "false": False}
 
@@ -105,7 +107,7 @@ def _kernel_class(kind: str) -> type[Kernel]:
 
 def _parse_options(cls: type[Kernel], options: str) -> dict[str, Any]:
     own = [f.name for f in fields(cls) if f.name not in SHARED_FIELDS]
-    known = [*own, "name", "normalize", "center"]
+    known = [*own, *(name for name in SHARED_FIELDS if name != "columns")]
     settings: dict[str, Any] = {}
     for option in options.split(",") if options.strip() else []:
         key, equals, value = (part.strip() for part in option.partition("="))
@@ -126,7 +128,7 @@ def _parse_value(value: str) -> Any:
     if value.lower() in _WORDS:
         return _WORDS[value.lower()]
     if _INTEGER.fullmatch(value):
-        return int(value)
+        return _whole(value)
     return float(value) if _FLOAT.fullmatch(value) else unquote(value)
 
 
@@ -151,18 +153,43 @@ def _parse_columns(where: str, text: str) -> Columns:
 
 def _parse_column(part: str, text: str) -> list[Any]:
     if _INTEGER.fullmatch(part):
-        return [int(part)]
+        return [_whole(part)]
     if found := _RANGE.fullmatch(part):
-        first, last = int(found[1]), int(found[2])
+        first, last = _whole(found[1]), _whole(found[2])
         if last < first:
             raise ValueError(
                 f"a range of columns must go upwards, got {part!r} in {text!r}; write "
                 f"{last}-{first}."
             )
+        if last - first >= MOST_COLUMNS:
+            raise ValueError(
+                f"a range of columns must hold at most {MOST_COLUMNS}, got {part!r} in "
+                f"{text!r}; correct it, or write a slice such as 0:14."
+            )
         return list(range(first, last + 1))
     if found := _SLICE.fullmatch(part):
-        return [slice(*(int(end) if end else None for end in found.groups()))]
+        chosen = slice(*(_end(end) for end in found.groups()))
+        if chosen.step == 0:
+            raise ValueError(
+                f"the step of a slice of columns must not be 0, got {part!r} in "
+                f"{text!r}; leave it out."
+            )
+        return [chosen]
     return [unquote(part)]
+
+
+def _end(text: str | None) -> int | None:
+    """One part of a slice, which may be left out."""
+    return _whole(text) if text else None
+
+
+def _whole(text: str) -> int:
+    if len(text) > MOST_DIGITS:
+        raise ValueError(
+            f"a whole number must have at most {MOST_DIGITS} digits, got "
+            f"{len(text)} of them, {text[:9]}...; write a shorter one."
+        )
+    return int(text)
 
 
 def _format_columns(columns: Any) -> str:

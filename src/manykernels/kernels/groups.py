@@ -12,14 +12,19 @@ import scipy.sparse as sp
 from manykernels.kernels.base import Array, Kernel
 from manykernels.kernels.columns import take_columns
 from manykernels.kernels.custom import custom_block, custom_diagonal
+from manykernels.kernels.maps import FeatureMap
 from manykernels.kernels.rows import (
     Rows,
     derive,
     form_diagonal,
+    inverse_roots,
     pairwise,
     prepare_rows,
+    squared_norms,
 )
 from manykernels.kernels.stacks import GivenRows, require_finite, require_nonnegative
+
+MAP_BYTES = 2**24  # of mapped rows at a time
 
 
 @dataclass
@@ -172,8 +177,93 @@ class GivenGroup:
         return replace(self, matrix=np.empty((0, 0)), ids=support, full=True)
 
 
-# Both evaluate blocks between `reference` rows, or of `new` rows against `everything`.
-Group: TypeAlias = FeatureGroup | GivenGroup
+@dataclass
+class MappedGroup:
+    """One approximate kernel: rows are kept as phi(x), and its values are products.
+
+    Attributes
+    ----------
+    source : FeatureGroup
+        The exact kernel; its rows are the landmarks of Nyström.
+    map : FeatureMap
+        From rows of the source to phi.
+    rows : Rows
+        phi of the reference rows, in the group's working precision.
+    members : list of int
+        Position of its kernel in the set.
+    unit : bool
+        Whether phi is scaled to unit length, before it is rounded to float32.
+    """
+
+    source: FeatureGroup
+    map: FeatureMap
+    rows: Rows
+    members: list[int]
+    unit: bool
+
+    family: ClassVar[str] = "dot"
+    offset: ClassVar[None] = None
+    full: ClassVar[bool] = False
+
+    def everything(self) -> Any:
+        """Return all reference rows."""
+        return self.rows
+
+    def reference(self, ids: Array | slice) -> Any:
+        """Return some reference rows."""
+        return self.rows.take(ids)
+
+    def new(self, X: Any, kernels: Sequence[Kernel], names: Sequence[str]) -> Rows:
+        """Select and check the columns of new rows, and map them."""
+        if not self.members:
+            return Rows(np.empty((X.shape[0], 0)), np.zeros(X.shape[0]))
+        values = read_values(X, self.source.columns)
+        for f in self.members:
+            check_values(kernels[f], names[f], values)
+        return self.mapped(values, kernels, names, self.rows.values.dtype)
+
+    def mapped(
+        self, values: Any, kernels: Sequence[Kernel], names: Sequence[str], dtype: Any
+    ) -> Rows:
+        """phi of a table, in float64 a block at a time."""
+        n = values.shape[0]
+        out = Rows(np.empty((n, self.map.n_columns), dtype), np.empty(n))
+        size = max(1, MAP_BYTES // (8 * max(1, self.map.n_columns)))
+        for start in range(0, n, size):
+            part = slice(start, start + size)
+            rows = prepare_rows(values[part], None, np.float64)
+            phi = self.map.features(kernels, names, self.source, rows)
+            if self.unit:
+                phi = _unit_rows(phi)
+            out.values[part] = phi
+            out.squares[part] = squared_norms(phi)
+            if self.unit:
+                out.squares[part] = out.squares[part] > 0.5
+        return out
+
+    def blocks(
+        self, kernels: Sequence[Kernel], names: Sequence[str], a: Rows, b: Rows
+    ) -> Iterator[tuple[int, Array]]:
+        """Yield (kernel position, products of phi)."""
+        for f in self.members:
+            yield f, pairwise("dot", a, b)
+
+    def diagonal(self, kernel: Kernel, name: str, rows: Rows) -> Array:
+        """||phi(x)||^2 in float64."""
+        return rows.squares.copy()
+
+    def restrict(self, index: Array, support: Array, keep_all: bool) -> MappedGroup:
+        """Keep the reference rows `index`."""
+        return replace(self, rows=self.rows.take(index))
+
+    def astype(self, dtype: Any) -> MappedGroup:
+        """The same group with another working precision."""
+        values = self.rows.values.astype(dtype, copy=False)
+        return replace(self, rows=replace(self.rows, values=values))
+
+
+# All evaluate blocks between `reference` rows, or of `new` rows against `everything`.
+Group: TypeAlias = FeatureGroup | GivenGroup | MappedGroup
 
 
 def read_values(X: Any, columns: Array | slice) -> Any:
@@ -191,6 +281,14 @@ def check_values(kernel: Kernel, name: str, values: Any) -> None:
         )
     if kernel.nonnegative:
         require_nonnegative(values, name)
+
+
+def _unit_rows(phi: Array) -> Array:
+    """Rows of unit length; a row of zeros stays."""
+    # The largest entry first: squares of tiny numbers would vanish.
+    largest = np.abs(phi).max(axis=1, initial=0.0, keepdims=True)
+    phi = np.divide(phi, largest, out=np.zeros_like(phi), where=largest > 0)
+    return phi * inverse_roots(squared_norms(phi))[:, None]
 
 
 def _positions_in(ids: Array, wanted: Any) -> Array:

@@ -131,7 +131,10 @@ def _set_unit_diagonal(
     if kernel.family == "given":
         _require_constant(name, centred)
         scaling.factor = 1.0 / float(centred.mean())
-    elif scaling.means is not None or not kernel.unit_diagonal:
+    elif scaling.means is not None or not (
+        # Features of an approximate kernel come with unit length where they can.
+        kernel.unit_diagonal or kernel.approximate is not None
+    ):
         scaling.norms = scaling.inverse_norms(centred)
 
 
