@@ -33,13 +33,17 @@ each_solver = pytest.mark.parametrize("solver", SOLVERS, ids=lambda s: type(s)._
 MODEL = Expansion(np.zeros((1, 2)), np.ones(1))
 
 
-def made_up(*values: tuple[float, float]):
-    """Iterates with the given objectives and dual bounds."""
-    for number, (objective, dual_bound) in enumerate(values):
-        coef = np.full((1, 2), float(number))
-        yield Iterate(
-            objective, dual_bound, number, lambda coef=coef: Expansion(coef, np.ones(1))
-        )
+class MadeUp:
+    """A search with the given objectives and dual bounds."""
+
+    def __init__(self, *values: tuple[float, float]) -> None:
+        self.values = values
+
+    def iterates(self):
+        for number, (objective, dual_bound) in enumerate(self.values):
+            coef = np.full((1, 2), float(number))
+            model = Expansion(coef, np.ones(1))
+            yield Iterate(objective, dual_bound, number, lambda model=model: model)
 
 
 @each_solver
@@ -103,16 +107,17 @@ def test_an_interruption_keeps_the_best_model(solver) -> None:
 
 
 def test_an_interruption_before_the_first_epoch_is_not_swallowed() -> None:
-    def interrupted():
-        raise KeyboardInterrupt
-        yield
+    class Interrupted(MadeUp):
+        def iterates(self):
+            raise KeyboardInterrupt
+            yield
 
     with pytest.raises(KeyboardInterrupt):
-        run(interrupted(), MODEL, tol=0.0)
+        run(Interrupted(), MODEL, tol=0.0)
 
 
 def test_the_best_of_made_up_iterates_is_returned() -> None:
-    iterates = made_up((3.0, 0.0), (1.0, 0.5), (2.0, 0.25))
+    iterates = MadeUp((3.0, 0.0), (1.0, 0.5), (2.0, 0.25))
     result = run(iterates, MODEL, tol=0.0)
     assert result.objective == 1.0
     assert result.duality_gap == 0.5
@@ -122,16 +127,16 @@ def test_the_best_of_made_up_iterates_is_returned() -> None:
 
 
 def test_the_loop_stops_at_the_tolerance() -> None:
-    result = run(made_up((2.0, 1.0), (2.0, 1.9), (2.0, 2.0)), MODEL, tol=0.1)
+    result = run(MadeUp((2.0, 1.0), (2.0, 1.9), (2.0, 2.0)), MODEL, tol=0.1)
     assert len(result.history) == 2
     assert result.converged
 
 
 def test_patience_ends_a_stalled_fit() -> None:
     values = [(3.0, 0.0), (1.0, 0.0), *[(1.0, 0.0)] * 20]
-    stalled = run(made_up(*values), MODEL, tol=0.0, patience=4)
+    stalled = run(MadeUp(*values), MODEL, tol=0.0, patience=4)
     assert len(stalled.history) == 6
-    assert len(run(made_up(*values), MODEL, tol=0.0).history) == 22
+    assert len(run(MadeUp(*values), MODEL, tol=0.0).history) == 22
 
 
 def test_relative_gap_is_never_negative() -> None:

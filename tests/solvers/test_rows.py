@@ -67,7 +67,7 @@ def test_a_stack_is_its_own_cache() -> None:
     assert np.array_equal(cache.slots, np.arange(40))
 
 
-def test_a_full_cache_starts_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_cache_forgets_its_oldest_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows, "CACHE_BYTES", 1)
     monkeypatch.setattr(rows, "PREFETCH", 4)
     blocks, gram, _ = feature_banks()
@@ -80,6 +80,26 @@ def test_a_full_cache_starts_over(monkeypatch: pytest.MonkeyPatch) -> None:
             assert np.allclose(cache.rows[cache.slots[row]], gram.stack[row])
         taken = cache.slots[cache.slots >= 0]
         assert len(np.unique(taken)) == len(taken)
+    assert set(np.flatnonzero(cache.slots >= 0)) == {10, 11, 1, 2}
+
+
+def test_a_restored_cache_holds_the_same_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "CACHE_BYTES", 1)
+    monkeypatch.setattr(rows, "PREFETCH", 5)
+    blocks, _, _ = feature_banks()
+    rng = np.random.default_rng(0)
+    cache = RowCache(blocks)
+    for _ in range(30):
+        wanted = rng.permutation(40)[: rng.integers(1, 6)]
+        wanted = wanted[cache.slots[wanted] < 0]
+        if len(wanted):
+            cache.fill(wanted)
+        other = RowCache(blocks)
+        other.restore(cache.state())
+        assert np.array_equal(other.slots, cache.slots)
+        known = cache.slots[cache.slots >= 0]
+        assert np.array_equal(other.rows[known], cache.rows[known])
+        assert len(cache.state()["batches"]) <= 5
 
 
 def test_known_rows_are_not_computed_again() -> None:

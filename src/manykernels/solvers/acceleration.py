@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manykernels.norms.group import LpGroupNorm
+from manykernels.solvers.state import Remembers
 
 Array = NDArray[np.float64]
 
@@ -20,7 +21,7 @@ TINY = 1e-30  # stands for zero in logarithms
 VANISHED = 1e-5  # at p = 1, weights below this share of the largest are set to zero
 
 
-class WeightSearch:
+class WeightSearch(Remembers):
     r"""Find d with :math:`d_f \propto \|w_f(d)\|^{2-p}`, the optimal kernel weights.
 
     The plain update contracts by up to 2 - p a round, slow for p near 1. In
@@ -31,6 +32,17 @@ class WeightSearch:
     `value` (the optimum under frozen weights) must fall: when it has risen for
     certain, go back to the best weights and forget the past.
     """
+
+    remembered = (
+        "weights",
+        "_best_value",
+        "_best",
+        "_strides",
+        "_last_residual",
+        "_lift",
+        "_points",
+        "_images",
+    )
 
     def __init__(self, norm: LpGroupNorm, weights: Array) -> None:
         self.norm = norm

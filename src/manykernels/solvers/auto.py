@@ -8,7 +8,7 @@ import numpy as np
 
 from manykernels.norms.group import LpGroupNorm
 from manykernels.solvers.dual_ascent import DualAscent
-from manykernels.solvers.loop import Callback, SolveResult
+from manykernels.solvers.loop import Callback, Checkpoint, SolveResult
 from manykernels.solvers.obscure import Obscure
 from manykernels.solvers.problem import Expansion, Problem
 from manykernels.solvers.requirements import require_hinge
@@ -16,11 +16,15 @@ from manykernels.solvers.requirements import require_hinge
 ONLINE_PASSES = 2
 ONLINE_P = 1.1  # the online stage needs p > 1, and is slow close to 1
 FEW_ROWS = 100  # problems that dual ascent solves before the online stage has begun
+MANY_ROWS = 8000  # problems that growing working sets start faster
 
 
 @dataclass(frozen=True)
 class Auto:
     """Certified: OBSCURE's online stage for a start, then dual ascent to the gap.
+
+    Which steps are taken depends on the number of rows, never on where kernel values
+    are held: every storage gives the same fit.
 
     Parameters
     ----------
@@ -40,14 +44,17 @@ class Auto:
         problem: Problem,
         start: Expansion | None = None,
         callback: Callback | None = None,
+        checkpoint: Checkpoint | None = None,
     ) -> SolveResult:
         """Solve to the relative gap `tol`, or until `max_iter` rounds are spent."""
         require_hinge(problem, type(self).__name__)
         rng = np.random.default_rng(self.random_state)
-        if start is None and problem.n_rows > FEW_ROWS:
+        resumed = checkpoint is not None and checkpoint.load() is not None
+        online = FEW_ROWS < problem.n_rows <= MANY_ROWS
+        if start is None and not resumed and online:
             start = self._online_start(problem, rng)
         ascent = DualAscent(tol=self.tol, max_iter=self.max_iter, random_state=rng)
-        return ascent.solve(problem, start, callback)
+        return ascent.solve(problem, start, callback, checkpoint)
 
     def _online_start(self, problem: Problem, rng: np.random.Generator) -> Expansion:
         smooth = replace(problem, norm=LpGroupNorm(max(problem.norm.p, ONLINE_P)))

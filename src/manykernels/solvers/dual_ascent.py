@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
-from manykernels.banks.base import (
-    Array,
-    Bank,
-    Index,
-    Values,
-    block_norms,
-    support_of,
-)
-from manykernels.hot.dual import dual_sweeps, frozen_values, gather_square
-from manykernels.hot.threads import in_slices, one_blas_thread
+from manykernels.banks.base import Array, Index, support_of
+from manykernels.hot.threads import one_blas_thread
 from manykernels.losses.hinge import margins
 from manykernels.solvers.acceleration import WeightSearch
 from manykernels.solvers.loop import (
     Callback,
+    Checkpoint,
     Iterate,
     SolveResult,
     relative_gap,
@@ -30,13 +23,15 @@ from manykernels.solvers.loop import (
 from manykernels.solvers.mixture import DualMixture
 from manykernels.solvers.problem import Expansion, Problem
 from manykernels.solvers.requirements import require_hinge
+from manykernels.solvers.state import Remembers, State
+from manykernels.solvers.working_set import WorkingSet
 
-SWEEPS = 20  # between two looks at which rows still matter
 FIRST_GOAL = 0.3  # relative gap asked of the very first round
 INNER_SHARE = 0.1  # part of the current gap that a round may leave unsolved
 NEAR_MARGIN = 0.3  # rows this close to the margin stay among the working rows
 FINISHED = 0.8  # share of the tolerance at which a working set is solved
-ROUGH = 0.05  # relative gap that ends the first working set
+ROUGH = 0.05  # relative gap that ends a working set which only gives a start
+GROWTH = 5  # times as many rows, at most, in the next working set
 PRUNED = (1e-2, 1e-3)  # at p = 1, models without weights below these are tried
 DENSE = 0.7  # working sets above this share of the rows are not worth a copy
 
@@ -77,19 +72,24 @@ class DualAscent:
         problem: Problem,
         start: Expansion | None = None,
         callback: Callback | None = None,
+        checkpoint: Checkpoint | None = None,
     ) -> SolveResult:
         """Solve to the relative gap `tol`, or until `max_iter` rounds are spent."""
         require_hinge(problem, type(self).__name__)
         start = start or problem.zero()
         rng = np.random.default_rng(self.random_state)
-        iterates = _Rounds(problem, start, rng, self).iterates()
+        rounds = _Rounds(problem, start, rng, self)
         # The products are thin, and BLAS threads would fight with our own.
         with one_blas_thread():
-            return run(iterates, start, tol=self.tol, callback=callback)
+            return run(
+                rounds, start, tol=self.tol, callback=callback, checkpoint=checkpoint
+            )
 
 
-class _Rounds:
+class _Rounds(Remembers):
     """The state of the search: coefficients, weights, and the rows at work."""
+
+    remembered = ("coef", "rows", "rough", "gap", "goal", "done", "updates")
 
     def __init__(
         self,
@@ -110,57 +110,79 @@ class _Rounds:
         self.mixture = DualMixture(problem.norm)
         self.gap = np.inf  # relative, on the working rows
         self.goal = FIRST_GOAL  # relative gap asked of the next frozen problem
+        self.done = 0  # rounds
+        self.updates = 0  # since the last iterate
+        self.rows, self.rough = self._first_rows()
+        self._work: WorkingSet | None = None
 
-    def iterates(self) -> Iterator[Iterate]:
-        """One iterate per round on all the rows, and per finished working set."""
-        left = self.solver.max_iter
-        rows = self._first_rows()
-        rough = True
-        while left > 0:
-            work = _WorkingSet(self.problem, rows, self.coef, self.rng)
-            everything = len(rows) == self.problem.n_rows
-            rough = rough and not everything
-            self.search.restart()
-            updates = 0
-            finished = False
-            while left > 0 and not finished:
-                left -= 1
-                weights = self.search.weights
-                updates += work.ascend(weights, self.goal)
-                norms = work.theta_norms()
-                self.coef[rows] = work.coef
-                self._measure(work, norms)
-                # Unsolved means that rounding, not work, limits the frozen problem.
-                enough = self._enough(rough, everything)
-                finished = left == 0 or self.gap <= enough or not work.solved
-                if finished:
-                    iterate, scores = self._certify(weights, norms, updates)
-                    yield iterate
-                elif everything:
-                    yield self._iterate(weights, work.scores.T, norms, updates)
-                    updates = 0
-                self._advance(work, norms)
-            rows = self._working_rows(scores)
-            rough = False
+    def iterates(self) -> Iterator[Iterate | None]:
+        """One item a round: an iterate for all the rows, None for a working set."""
+        while self.done < self.solver.max_iter:
+            yield self._round()
 
-    def _enough(self, rough: bool, everything: bool) -> float:
-        """Relative gap that ends a working set; the first one only gives a start.
+    def state(self) -> State:
+        """The search between two rounds; the working set's kernel is made anew."""
+        return super().state() | {
+            "random": self.rng.bit_generator.state,
+            "search": self.search.state(),
+            "mixture": self.mixture.state(),
+        }
+
+    def restore(self, state: State) -> None:
+        """Go on from an earlier state."""
+        super().restore(state)
+        self.rng.bit_generator.state = state["random"]
+        self.search.restore(state["search"])
+        self.mixture.restore(state["mixture"])
+        self._work = None
+
+    def _round(self) -> Iterate | None:
+        """Solve the frozen problem, measure, and prepare the next round."""
+        self.done += 1
+        work, weights = self._working_set(), self.search.weights
+        self.updates += work.ascend(weights, self.goal)
+        norms = work.theta_norms()
+        self.coef[self.rows] = work.coef
+        self._measure(work, norms)
+        # Unsolved means that rounding, not work, limits the frozen problem.
+        last = self.done == self.solver.max_iter
+        finished = last or self.gap <= self._enough() or not work.solved
+        iterate = None
+        if finished:
+            iterate, scores = self._certify(weights, norms)
+        elif self._everything:
+            iterate = self._iterate(weights, work.scores.T, norms)
+        self.updates = 0 if iterate is not None else self.updates
+        self._advance(work, norms)
+        if finished:
+            self._change_rows(scores)
+        return iterate
+
+    def _working_set(self) -> WorkingSet:
+        if self._work is None:
+            self._work = WorkingSet(self.problem, self.rows, self.coef, self.rng)
+        return self._work
+
+    @property
+    def _everything(self) -> bool:
+        return len(self.rows) == self.problem.n_rows
+
+    def _enough(self) -> float:
+        """Relative gap that ends a working set; early ones only give a start.
 
         Rows outside the working set may add to the gap, so it leaves them room.
         """
-        if everything:
+        if self._everything:
             return self.solver.tol
-        return max(ROUGH * rough, FINISHED * self.solver.tol)
+        return max(ROUGH * self.rough, FINISHED * self.solver.tol)
 
-    def _measure(self, work: _WorkingSet, norms: Array) -> None:
+    def _measure(self, work: WorkingSet, norms: Array) -> None:
         """The certificate's relative gap, with the loss of the working rows only."""
         primal = self.problem.norm.value(self.search.weights * norms) + work.sums.loss
         dual = self.mixture.add(self.coef, work.sums.linear, norms)
         self.gap = relative_gap(primal, dual)
 
-    def _certify(
-        self, weights: Array, norms: Array, updates: int
-    ) -> tuple[Iterate, Array]:
+    def _certify(self, weights: Array, norms: Array) -> tuple[Iterate, Array]:
         """The certificate: float64, from the kernels, on all rows; and the scores.
 
         At p = 1 models without the smallest weights are tried first.
@@ -168,7 +190,7 @@ class _Rounds:
         for candidate in self._sparsest_first(weights):
             scores = self.problem.bank.scores(self.coef, candidate)
             scale = self.problem.best_scale(scores, candidate * norms)
-            iterate = self._iterate(candidate, scores, norms, updates, scale)
+            iterate = self._iterate(candidate, scores, norms, scale)
             gap = relative_gap(iterate.objective, iterate.dual_bound)
             if gap <= self.solver.tol:
                 break
@@ -190,153 +212,62 @@ class _Rounds:
         weights: Array,
         scores: Array,
         norms: Array,
-        updates: int,
         scale: float = 1.0,
     ) -> Iterate:
         coef, lengths = self.coef, weights * norms
         return Iterate(
             objective=self.problem.primal_value(scale * scores, scale * lengths),
             dual_bound=self.problem.reg * self.mixture.value,
-            updates=updates,
+            updates=self.updates,
             snapshot=lambda: Expansion(scale * coef, weights),
             dual_snapshot=lambda: self.mixture.coef,
         )
 
-    def _advance(self, work: _WorkingSet, norms: Array) -> None:
+    def _advance(self, work: WorkingSet, norms: Array) -> None:
         """Next weights, and how precisely to solve the next frozen problem."""
         self.goal = min(self.goal, INNER_SHARE * max(self.gap, self.solver.tol))
         self.search.step(norms, work.sums.dual, work.sums.primal)
 
-    def _first_rows(self) -> Index:
-        n_rows = self.problem.n_rows
-        if n_rows <= 2 * self.solver.subset:
-            return np.arange(n_rows)
-        chosen = self.rng.permutation(n_rows)[: self.solver.subset]
-        return np.union1d(chosen, support_of(self.coef))
+    def _first_rows(self) -> tuple[Index, bool]:
+        """A sample and the support of the start; whether that is only a start."""
+        n_rows, most = self.problem.n_rows, self.problem.bank.combinable
+        if n_rows <= min(2 * self.solver.subset, most):
+            return np.arange(n_rows), False
+        support = support_of(self.coef)
+        if len(support) + self.solver.subset > most:
+            self.coef[support] = 0.0  # a start that would not fit
+        chosen = self.rng.permutation(n_rows)[: min(self.solver.subset, most)]
+        return np.union1d(chosen, support_of(self.coef)), True
 
-    def _working_rows(self, scores: Array) -> Index:
-        """Support rows and rows whose margin is small."""
-        near = margins(scores, self.problem.target) < 1.0 + NEAR_MARGIN
-        near[support_of(self.coef)] = True
-        return np.arange(len(near)) if near.mean() > DENSE else np.flatnonzero(near)
+    def _change_rows(self, scores: Array) -> None:
+        """Go on with the support and the rows whose margin is small."""
+        distance = margins(scores, self.problem.target) - 1.0
+        support = support_of(self.coef)
+        distance[support] = np.inf
+        near = np.flatnonzero(distance < NEAR_MARGIN)
+        room = self.problem.bank.combinable - len(support)
+        grown = GROWTH * len(self.rows) - len(support)
+        self.rough = len(near) > grown
+        if self.rough:
+            # A sample of them: the worst rows alone would give a poor model.
+            near = self.rng.permutation(near)[: max(grown, 0)]
+        if len(near) > room:
+            near = near[np.argsort(distance[near])[: max(room, 0)]]
+        self.rows = np.union1d(support, near)
+        if len(self.rows) > DENSE * len(distance) and room >= len(distance):
+            self.rows, self.rough = np.arange(len(distance)), False
+        if room < 0:
+            self._give_up(len(support))
+        self._work = None
+        self.search.restart()
 
-
-class _Sums(NamedTuple):
-    """What the values of a frozen problem are made of."""
-
-    linear: float  # of the own coefficients
-    quadratic: float
-    loss: float  # weighted
-
-    @property
-    def primal(self) -> float:
-        return 0.5 * self.quadratic + self.loss
-
-    @property
-    def dual(self) -> float:
-        return self.linear - 0.5 * self.quadratic
-
-
-class _WorkingSet:
-    """The problem on some of the rows, with one combined kernel."""
-
-    def __init__(
-        self, problem: Problem, rows: Index, coef: Array, rng: np.random.Generator
-    ) -> None:
-        everything = len(rows) == problem.n_rows
-        self.bank: Bank = problem.bank if everything else problem.bank.subset(rows)
-        self.target = problem.target[rows]
-        self.bound = problem.bound[rows]
-        self.coef = coef[rows]
-        self.rng = rng
-        self.scores: Array = np.zeros(self.coef.shape).T
-        self.sums = _Sums(0.0, 0.0, 0.0)
-        self.solved = False  # whether the last frozen problem reached its goal
-
-    def ascend(self, weights: Array, goal: float) -> int:
-        """Solve the problem with these weights to a relative gap; returns updates."""
-        kernel = _Combined(self.bank, weights)
-        self.scores = kernel.scores(self.coef)
-        updates = 0
-        for _ in range(SWEEPS):
-            updates += self._ascend_active(kernel, goal)
-            self.sums = self._sums()
-            self.solved = relative_gap(self.sums.primal, self.sums.dual) <= goal
-            if self.solved:
-                break
-        return updates
-
-    def _ascend_active(self, kernel: _Combined, goal: float) -> int:
-        """Sweeps over the rows that can change, with their part of the kernel only."""
-        active = self._active_rows()
-        before = self.coef[active]
-        coef = before.copy()
-        scores = np.ascontiguousarray(self.scores[:, active])
-        orders = np.stack([self.rng.permutation(len(active)) for _ in range(SWEEPS)])
-        _, updates = dual_sweeps(
-            kernel.square(active),
-            self.target[active],
-            self.bound[active],
-            coef,
-            scores,
-            np.zeros(scores.shape, self.bank.dtype),
-            orders,
-            goal,
+    def _give_up(self, n_support: int) -> None:
+        """End with what there is: the support's combined kernel does not fit."""
+        self.done = self.solver.max_iter
+        warnings.warn(
+            f"The solver must hold a combined kernel of {n_support} support rows, and "
+            f"memory allows {self.problem.bank.combinable}; raise memory_limit or "
+            "lower C; the best model so far was kept.",
+            UserWarning,
+            stacklevel=2,
         )
-        self.coef[active] = coef
-        change = np.zeros_like(self.coef)
-        change[active] = coef - before
-        self.scores += kernel.scores(change)
-        return int(updates)
-
-    def _active_rows(self) -> Index:
-        active = margins(self.scores.T, self.target) < 1.0
-        active[support_of(self.coef)] = True
-        return np.flatnonzero(active)
-
-    def _sums(self) -> _Sums:
-        no_drift = np.zeros_like(self.scores)
-        return _Sums(
-            *frozen_values(self.target, self.bound, self.coef, self.scores, no_drift)
-        )
-
-    def theta_norms(self) -> Array:
-        """||theta_f|| of the current coefficients."""
-        return block_norms(self.bank, self.coef)
-
-
-class _Combined:
-    """sum_f d_f K_f, combined row by row as rows are asked for.
-
-    Most rows never leave zero, and their kernel rows are never needed.
-    """
-
-    def __init__(self, bank: Bank, weights: Array) -> None:
-        self.bank = bank
-        self.weights = weights
-        self.values: Values = np.empty((bank.n_rows, bank.n_rows), bank.dtype)
-        self.known = np.zeros(bank.n_rows, dtype=bool)
-
-    def _require(self, rows: Index) -> None:
-        missing = rows[~self.known[rows]]
-        if len(missing):
-            self.values[missing] = self.bank.combine(self.weights, missing)
-            self.known[missing] = True
-
-    def scores(self, coef: Array) -> Array:
-        """(K coef)' in float64, multiplied in the precision of the kernel."""
-        support = support_of(coef)
-        self._require(support)
-        part = coef[support].T.astype(self.values.dtype)
-        return np.asarray(part @ self.values[support], dtype=np.float64)
-
-    def square(self, index: Index) -> Values:
-        """Rows and columns `index`, copied together."""
-        self._require(index)
-        out = np.empty((len(index), len(index)), self.values.dtype)
-
-        def work(start: int, stop: int) -> None:
-            gather_square(self.values, index, out, start, stop)
-
-        in_slices(len(index), out.nbytes, work)
-        return out

@@ -6,11 +6,12 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from manykernels.solvers.problem import Array, Expansion
+from manykernels.solvers.state import State
 
 
 class Epoch(NamedTuple):
@@ -35,6 +36,29 @@ class Iterate:
 
 
 Callback = Callable[[Epoch], object]
+
+
+class Search(Protocol):
+    """What a solver does round by round, and all it must remember between rounds."""
+
+    def iterates(self) -> Iterator[Iterate | None]:
+        """One item a round; None where a round has nothing to show yet."""
+
+    def state(self) -> State:
+        """All that the next round depends on, beside the problem."""
+
+    def restore(self, state: State) -> None:
+        """Go on from `state` as if there had been no interruption."""
+
+
+class Checkpoint(Protocol):
+    """Where a long search keeps its state."""
+
+    def load(self) -> State | None:
+        """The state of an earlier run, if there is one."""
+
+    def save(self, state: Callable[[], State], last: bool) -> None:
+        """Keep this state now; or decide that it is too soon, unless it is the last."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +119,30 @@ class Best:
         self.history.append(line)
         return line
 
+    def state(self) -> State:
+        """Everything, as plain data and arrays."""
+        return {
+            "coef": self.model.coef,
+            "weights": self.model.weights,
+            "objective": self.objective,
+            "dual_bound": self.dual_bound,
+            "dual_coef": self.dual_coef,
+            "history": [list(line) for line in self.history],
+        }
+
+    def restore(self, state: State) -> None:
+        """The inverse of `state`."""
+        self.model = Expansion(state["coef"], state["weights"])
+        self.objective, self.dual_bound = state["objective"], state["dual_bound"]
+        self.dual_coef = state["dual_coef"]
+        self.history = [Epoch(*line) for line in state["history"]]
+
+    def done(self, tol: float, patience: int | None) -> bool:
+        """Whether the gap is small enough, or nothing improves any more."""
+        if not self.history:
+            return False
+        return self.history[-1].gap <= tol or self.stalled(patience)
+
     def stalled(self, patience: int | None, improvement: float = 1e-4) -> bool:
         """Whether the last `patience` epochs did not improve on those before."""
         if patience is None or len(self.history) <= patience:
@@ -105,28 +153,39 @@ class Best:
 
 
 def run(
-    iterates: Iterator[Iterate],
+    search: Search,
     start: Expansion,
     *,
     tol: float,
     patience: int | None = None,
     callback: Callback | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> SolveResult:
-    """Consume a solver's iterates until the relative gap is at most `tol`.
+    """Follow a solver's search until the relative gap is at most `tol`.
 
     Stops as well when the iterates end, when the objective stalls for `patience`
     epochs, when the callback returns True, and on Ctrl-C, which keeps the best
-    model so far.
+    model so far. With a checkpoint the search goes on where an earlier one ended.
     """
     best = Best(start)
-    began = time.perf_counter()
+    began = time.perf_counter() - _resume(search, best, checkpoint)
+
+    def keep(last: bool = False) -> None:
+        if checkpoint is not None:
+            checkpoint.save(
+                lambda: {"best": best.state(), "search": search.state()}, last
+            )
+
     stopped = False
     try:
-        for iterate in iterates:
-            line = best.add(iterate, time.perf_counter() - began)
-            stopped = bool(callback(line)) if callback is not None else False
-            if stopped or line.gap <= tol or best.stalled(patience):
+        for iterate in search.iterates() if not best.done(tol, patience) else ():
+            if iterate is not None:
+                line = best.add(iterate, time.perf_counter() - began)
+                stopped = bool(callback(line)) if callback is not None else False
+            keep()
+            if stopped or best.done(tol, patience):
                 break
+        keep(last=True)
     except KeyboardInterrupt:
         if not best.history:
             raise
@@ -148,3 +207,13 @@ def run(
         best.dual_coef,
         stopped,
     )
+
+
+def _resume(search: Search, best: Best, checkpoint: Checkpoint | None) -> float:
+    """Take up the state of an earlier run; returns the seconds it took."""
+    state = None if checkpoint is None else checkpoint.load()
+    if state is None:
+        return 0.0
+    best.restore(state["best"])
+    search.restore(state["search"])
+    return best.history[-1].time if best.history else 0.0

@@ -15,6 +15,7 @@ from manykernels.norms.group import p_norm, p_norms
 from manykernels.solvers.loop import Iterate
 from manykernels.solvers.problem import Expansion, Problem
 from manykernels.solvers.rows import RowCache
+from manykernels.solvers.state import State
 
 Array = NDArray[np.float64]
 
@@ -50,6 +51,15 @@ class MirrorDescent:
         return MirrorState(
             coef, scores, square_norms, scale.astype(bank.dtype), scalars
         )
+
+    def stored(self) -> State:
+        """All that the next pass depends on, beside the problem."""
+        return {"state": list(self.state), "cache": self.cache.state()}
+
+    def restore(self, stored: State) -> None:
+        """Go on from `stored` as if there had been no interruption."""
+        self.state = MirrorState(*stored["state"])
+        self.cache.restore(stored["cache"])
 
     def run_pass(self, rule: MirrorRule, order: NDArray[np.int64]) -> int:
         """Visit the rows in this order; returns the number of updates."""

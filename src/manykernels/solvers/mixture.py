@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from manykernels.norms.group import LpGroupNorm
+from manykernels.solvers.state import Remembers
 
 Array = NDArray[np.float64]
 
@@ -14,7 +15,7 @@ MEMORY = 8  # dual points kept
 STEEP = 30.0  # dual exponents above this are handled as a maximum
 
 
-class DualMixture:
+class DualMixture(Remembers):
     r"""The best dual value among the mixtures of the last few dual points.
 
     The dual value is :math:`\ell(A) - \tfrac12 \|\theta(A)\|_{2,q}^2` with linear
@@ -24,6 +25,8 @@ class DualMixture:
     most the mixture of the block norms, so a good mixture is found and certified
     from F numbers a round, without a kernel value.
     """
+
+    remembered = ("value", "coef", "_points")
 
     def __init__(self, norm: LpGroupNorm) -> None:
         self.norm = norm

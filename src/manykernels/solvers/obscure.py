@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
+from manykernels.hot.mirror import MirrorRule
 from manykernels.hot.threads import one_blas_thread
-from manykernels.solvers.loop import Callback, Iterate, SolveResult, run
+from manykernels.solvers.loop import Callback, Checkpoint, SolveResult, run
 from manykernels.solvers.mirror import MirrorDescent
+from manykernels.solvers.passes import Passes
 from manykernels.solvers.problem import Expansion, Problem
 from manykernels.solvers.requirements import require_hinge, require_smooth_norm
 
@@ -55,6 +56,7 @@ class Obscure:
         problem: Problem,
         start: Expansion | None = None,
         callback: Callback | None = None,
+        checkpoint: Checkpoint | None = None,
     ) -> SolveResult:
         """Run both stages; the certificate is a by-product, often a loose one."""
         require_hinge(problem, type(self).__name__)
@@ -62,36 +64,21 @@ class Obscure:
         with one_blas_thread():
             descent = MirrorDescent(problem, start)
             return run(
-                self._iterates(descent),
+                self._passes(descent),
                 descent.model(),
                 tol=self.tol,
                 patience=self.patience,
                 callback=callback,
+                checkpoint=checkpoint,
             )
 
-    def _iterates(self, descent: MirrorDescent) -> Iterator[Iterate]:
+    def _passes(self, descent: MirrorDescent) -> Passes:
+        def online(_: float) -> MirrorRule:
+            return descent.rule(eta=self.eta, online=True)
+
+        def batch(radius: float) -> MirrorRule:
+            return descent.rule(radius=radius, self_tuned=True)
+
         rng = np.random.default_rng(self.random_state)
-        yield from online_stage(descent, self.online_passes, self.eta, rng)
-        yield from self._batch_stage(descent, rng)
-
-    def _batch_stage(
-        self, descent: MirrorDescent, rng: np.random.Generator
-    ) -> Iterator[Iterate]:
-        problem = descent.problem
-        radius = np.sqrt(2.0 * descent.objective() / problem.reg)
-        rule = descent.rule(radius=radius, self_tuned=True)
-        for _ in range(self.batch_passes):
-            updates = descent.run_pass(rule, rng.permutation(problem.n_rows))
-            yield descent.iterate(updates)
-
-
-def online_stage(
-    descent: MirrorDescent, passes: int, eta: float, rng: np.random.Generator
-) -> Iterator[Iterate]:
-    """OBSCURE's stage 1, until a pass makes no update (all margins at least 1)."""
-    rule = descent.rule(eta=eta, online=True)
-    for _ in range(passes):
-        updates = descent.run_pass(rule, rng.permutation(descent.problem.n_rows))
-        yield descent.iterate(updates)
-        if updates == 0:
-            break
+        stages = [(self.online_passes, online), (self.batch_passes, batch)]
+        return Passes(descent, rng, stages)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from manykernels.hot.threads import one_blas_thread
-from manykernels.solvers.loop import Callback, Iterate, SolveResult, run
+from manykernels.solvers.loop import Callback, Checkpoint, SolveResult, run
 from manykernels.solvers.mirror import MirrorDescent
+from manykernels.solvers.passes import Passes
 from manykernels.solvers.problem import Expansion, Problem
 from manykernels.solvers.requirements import require_hinge, require_smooth_norm
 
@@ -46,24 +46,20 @@ class Pegasos:
         problem: Problem,
         start: Expansion | None = None,
         callback: Callback | None = None,
+        checkpoint: Checkpoint | None = None,
     ) -> SolveResult:
         """Run the passes; `start` is accepted for uniformity and has no effect."""
         require_hinge(problem, type(self).__name__)
         require_smooth_norm(problem, type(self).__name__)
         with one_blas_thread():
             descent = MirrorDescent(problem)
+            rule = descent.rule(radius=np.sqrt(2.0 / problem.reg))
+            rng = np.random.default_rng(self.random_state)
             return run(
-                self._iterates(descent),
+                Passes(descent, rng, [(self.passes, lambda _: rule)]),
                 problem.zero(),
                 tol=self.tol,
                 patience=self.patience,
                 callback=callback,
+                checkpoint=checkpoint,
             )
-
-    def _iterates(self, descent: MirrorDescent) -> Iterator[Iterate]:
-        rng = np.random.default_rng(self.random_state)
-        problem = descent.problem
-        rule = descent.rule(radius=np.sqrt(2.0 / problem.reg))
-        for _ in range(self.passes):
-            updates = descent.run_pass(rule, rng.permutation(problem.n_rows))
-            yield descent.iterate(updates)

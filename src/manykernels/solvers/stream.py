@@ -1,0 +1,221 @@
+"""OBSCURE's online stage on rows that come and go, with bounded memory.
+
+Whatever one does, a row needs its kernel values with the S support rows: S F values.
+Here they are computed once, for the prediction and the update alike. Rows are learned
+a tile at a time: an update costs one kernel row of its tile, and each row one value
+per kernel for every update of the earlier tiles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manykernels.banks.base import Array, Index, Values, support_of
+from manykernels.banks.ondemand import OnDemandBank
+from manykernels.hot.mirror import MirrorState
+from manykernels.hot.threads import in_slices
+from manykernels.kernels import KernelSet
+from manykernels.kernels.evaluate import between
+from manykernels.norms.group import LpGroupNorm, p_norm
+from manykernels.solvers.budget import Budget, projection
+from manykernels.solvers.mirror import MirrorDescent
+from manykernels.solvers.obscure import Obscure
+from manykernels.solvers.problem import Expansion, Problem
+
+TILE = 1024  # rows learned together
+AHEAD_BYTES = 64 << 20  # of scores that are kept from prediction to learning
+CROSS_VALUES = 1 << 18  # kernel values at a time, so that they stay in cache
+
+
+class Stream:
+    """theta_f = sum_i theta_i phi_f(x_i) over the support, and w_f its mirror image.
+
+    Parameters
+    ----------
+    kernels : KernelSet
+        The rows of one call: earlier support rows, then new rows.
+    norm : LpGroupNorm
+    theta : array of shape (support rows, outputs)
+        Coefficients of the first reference rows; the others have none yet.
+    square_norms : array of shape (blocks,), optional
+        ||theta_f||^2 where it is known.
+
+    Attributes
+    ----------
+    support : array of int
+        Positions of the support rows, in order of arrival; `theta` goes with it.
+    """
+
+    def __init__(
+        self,
+        kernels: KernelSet,
+        norm: LpGroupNorm,
+        theta: Array,
+        square_norms: Array | None = None,
+    ) -> None:
+        self.kernels = kernels
+        self.norm = norm
+        self.theta = theta
+        self.support: Index = np.arange(len(theta))
+        if square_norms is None:
+            square_norms = self._norms(self.support, theta)
+        self.square_norms = square_norms
+        # Scores of the new rows under the first `_known` support rows, once predicted.
+        self._ahead: Values | None = None
+        self._known = 0
+
+    @property
+    def weights(self) -> Array:
+        """Kernel weights with ||d||_r = 1; w_f = weights_f theta_f / q."""
+        if not np.any(self.square_norms > 0.0):
+            return self.norm.uniform_weights(len(self.square_norms))
+        return self.norm.mirror_scale(np.sqrt(self.square_norms))
+
+    def model(self) -> Expansion:
+        """The model on its support rows."""
+        return Expansion(self.theta / self.norm.q, self.weights)
+
+    def scores(self, rows: Index) -> Array:
+        """Scores of some rows, shape (rows, outputs)."""
+        return self._combined(self._block_scores(rows))
+
+    def predict(self, rows: Index) -> NDArray[np.intp]:
+        """Outputs with the highest scores; `learn` goes on from the same values."""
+        itemsize = self.kernels.dtype.itemsize
+        row_bytes = self.theta.shape[1] * self.kernels.n_kernels * itemsize
+        size = max(TILE, AHEAD_BYTES // row_bytes)
+        labels = []
+        for start in range(0, len(rows), size):
+            parts = self._block_scores(rows[start : start + size])
+            labels.append(np.argmax(self._combined(parts), axis=1))
+        if len(labels) == 1:
+            self._ahead, self._known = parts, len(self.support)
+        return np.concatenate(labels)
+
+    def learn(
+        self,
+        rows: Index,
+        problem_of: Callable[[Index], Problem],
+        importance: Array,
+        budget: Budget | None = None,
+    ) -> Iterator[tuple[int, int]]:
+        """Visit these rows in order; yields the rows and updates of every tile.
+
+        A tile is learned or not at all, so an interrupted pass leaves a model.
+
+        Parameters
+        ----------
+        rows : array of int
+            The rows that were predicted, if any were.
+        problem_of : callable
+            The problem on some of the reference rows.
+        importance : array of shape (reference rows,)
+            Multiplies the steps.
+        budget : Budget, optional
+            Kept to as the support grows; call `trim` at the end.
+        """
+        size = TILE if budget is None else min(TILE, budget.patience)
+        for start in range(0, len(rows), size):
+            if budget is not None and len(self.support) > budget.limit:
+                self.trim(budget)
+            part = slice(start, start + size)
+            tile = rows[part]
+            scores = self._tile_scores(tile, part)
+            updates = self._visit(tile, problem_of(tile), importance[tile], scores)
+            yield len(tile), updates
+
+    def trim(self, budget: Budget) -> None:
+        """Keep to the budget; norms and weights follow from the kept rows."""
+        if len(self.support) <= budget.size:
+            return
+        weights = self.weights
+        among = self.kernels.restrict(self.support)
+        kept = budget.kept(self.theta, weights @ among.diagonals())
+        theta = self.theta[kept]
+        if budget.projects:
+            theta = theta + _projected(among, weights, self.theta, kept)
+        support = self.support[kept]
+        square_norms = self._norms(support, theta)
+        self._become(support, theta, square_norms)
+        self._ahead = None
+
+    def _become(self, support: Index, theta: Array, square_norms: Array) -> None:
+        """All at once, because Ctrl-C may come at any time."""
+        self.support, self.theta, self.square_norms = support, theta, square_norms
+
+    def _norms(self, support: Index, theta: Array) -> Array:
+        """||theta_f||^2 from the kernels: S^2 F / 2 values."""
+        bank = OnDemandBank(self.kernels.restrict(support))
+        return np.maximum(bank.square_norms(theta), 0.0)
+
+    def _block_scores(self, rows: Index, begin: int = 0) -> Values:
+        """Scores of theta by block, from the support rows `begin` onwards."""
+        support, theta = self.support[begin:], self.theta[begin:]
+        return cross_scores(self.kernels, rows, support, theta)
+
+    def _combined(self, parts: Values) -> Array:
+        scale = self.weights / self.norm.q
+        return np.asarray(np.einsum("f,kfi->ik", scale, parts))
+
+    def _tile_scores(self, tile: Index, part: slice) -> Values:
+        if self._ahead is None:
+            return self._block_scores(tile)
+        return self._ahead[:, :, part] + self._block_scores(tile, self._known)
+
+    def _visit(
+        self, tile: Index, problem: Problem, importance: Array, scores: Values
+    ) -> int:
+        """One online pass over a tile; only its own rows get coefficients."""
+        descent = MirrorDescent(problem)
+        descent.importance = importance
+        norms = np.sqrt(self.square_norms)
+        q = self.norm.q
+        descent.state = MirrorState(
+            np.zeros((len(tile), problem.n_outputs)),
+            np.ascontiguousarray(scores),
+            self.square_norms.copy(),
+            (self.norm.mirror_scale(norms) / q).astype(scores.dtype),
+            np.array([1.0, 0.0, 0.0, p_norm(norms, q)]),
+        )
+        rule = descent.rule(eta=Obscure.eta, online=True)
+        updates = descent.run_pass(rule, np.arange(len(tile)))
+        added = support_of(descent.state.coef)
+        support = np.concatenate([self.support, tile[added]])
+        theta = np.concatenate([self.theta, descent.state.coef[added]])
+        self._become(support, theta, descent.state.square_norms)
+        return updates
+
+
+def cross_scores(
+    kernels: KernelSet, rows: Index, support: Index, coef: Array
+) -> Values:
+    """K_f(rows, support) coef for every f, shape (outputs, blocks, rows)."""
+    n, n_support = len(rows), len(support)
+    out = np.zeros((coef.shape[1], kernels.n_kernels, n), kernels.dtype)
+    if not n_support:
+        return out
+    both = kernels.restrict(np.concatenate([rows, support]))
+    columns = slice(n, n + n_support)
+    active = coef.T.astype(kernels.dtype)
+    size = max(16, CROSS_VALUES // n_support)
+
+    def work(start: int, stop: int) -> None:
+        for first in range(start, stop, size):
+            part = slice(first, min(first + size, stop))
+            for f, block in between(both, part, columns):
+                out[:, f, part] = active @ block.T
+
+    in_slices(n, float(n * n_support * out.itemsize * kernels.n_kernels), work)
+    return out
+
+
+def _projected(among: KernelSet, weights: Array, theta: Array, kept: Index) -> Array:
+    """Coefficients on the kept rows for what the other rows of `among` held."""
+    removed = np.setdiff1d(np.arange(len(theta)), kept)
+    both = OnDemandBank(among.restrict(np.concatenate([kept, removed])))
+    combined = both.combine(weights, np.arange(len(kept)))
+    n = len(kept)
+    return projection(combined[:, :n], combined[:, n:], theta[removed])
