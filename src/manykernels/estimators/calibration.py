@@ -12,14 +12,31 @@ from manykernels.solvers import Expansion, Problem
 Array = NDArray[np.float64]
 
 LOG_RANGE = (-6.0, 6.0)
+ENOUGH_ROWS = 4000
+BLOCK = 256  # of these rows at a time
 
 
 def calibrate(problem: Problem, model: Expansion) -> float:
-    """The temperature for a model, from scores that leave each row's own part out."""
-    scores = problem.bank.scores(model.coef, model.weights)
-    diagonal = problem.bank.diagonals() @ model.weights
-    held_out = held_out_scores(scores, model.coef, diagonal)
-    return fit_temperature(held_out, problem.target, problem.sample_weight)
+    """The temperature for a model, from scores that leave each row's own part out.
+
+    One number needs no more than some thousands of rows.
+    """
+    if problem.n_rows <= ENOUGH_ROWS:
+        rows = np.arange(problem.n_rows)
+        scores = problem.bank.scores(model.coef, model.weights)
+    else:
+        sample = np.random.default_rng(0).permutation(problem.n_rows)
+        rows = np.sort(sample[:ENOUGH_ROWS])
+        scores = _scores_of(problem, model, rows)
+    diagonal = problem.bank.diagonals()[rows] @ model.weights
+    held_out = held_out_scores(scores, model.coef[rows], diagonal)
+    return fit_temperature(held_out, problem.target[rows], problem.sample_weight[rows])
+
+
+def _scores_of(problem: Problem, model: Expansion, rows: NDArray[np.intp]) -> Array:
+    parts = [rows[start : start + BLOCK] for start in range(0, len(rows), BLOCK)]
+    combined = (problem.bank.combine(model.weights, part) for part in parts)
+    return np.concatenate([block @ model.coef for block in combined])
 
 
 def held_out_scores(scores: Array, coef: Array, diagonal: Array) -> Array:

@@ -11,8 +11,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from manykernels.banks import build_bank
+from manykernels.banks.bands import working_dtype
 from manykernels.banks.base import support_of
 from manykernels.estimators.calibration import calibrate
+from manykernels.estimators.checkpoint import open_checkpoint
 from manykernels.estimators.choices import (
     choose_generator,
     choose_loss,
@@ -20,17 +22,20 @@ from manykernels.estimators.choices import (
     choose_solver,
     require_number,
 )
-from manykernels.estimators.effort import warn_if_long
+from manykernels.estimators.effort import shown_log, warn_if_long
 from manykernels.estimators.inputs import (
     check_matrices,
     check_table,
     reads_matrices,
+    require_finite_scores,
     training_kernels,
 )
 from manykernels.estimators.online import (
     OnlinePast,
+    OnlineResult,
     OnlineSettings,
     OnlineStep,
+    choose_budget,
     learns_online,
 )
 from manykernels.estimators.persistence import save_classifier
@@ -41,7 +46,7 @@ from manykernels.estimators.targets import (
     first_classes,
 )
 from manykernels.kernels import Kernel, KernelSet
-from manykernels.model import BlockModel
+from manykernels.model import without_rows
 from manykernels.solvers import Expansion, Problem, SolveResult
 
 
@@ -77,19 +82,39 @@ class MKLClassifier(ClassifierMixin, BaseEstimator):
         Multiplies C per class; "balanced" gives all classes the same total weight.
     psd : {"check", "clip", "skip"}, default="check"
         What to do about given or custom kernels with negative eigenvalues.
-    dtype : {"float32", "float64"}, default="float32"
-        Precision of stored kernel values. Certificates and predictions are float64.
-    storage : {"auto", "gram", "features", "sparse", "on_demand"}, default="auto"
-        How kernel values are held, see :func:`manykernels.banks.build_bank`.
+    approximate : {"nystroem", "random_features", None}, default=None
+        Approximate all kernels that say nothing of it themselves and have no exact
+        features; see :mod:`manykernels.kernels`.
+    rank : int, default=300
+        Columns of such an approximation; without `approximate` it means nothing.
+    dtype : {"float16", "float32", "float64"}, default="float32"
+        Precision of stored kernel values. Certificates and predictions are float64;
+        those of "float16" speak of the rounded kernels.
+    storage : str, default="auto"
+        Where kernel values live: "gram" in memory, "memmap" in a file, "on_demand"
+        nowhere, "features" or "sparse" in a form of their own, see
+        :func:`manykernels.banks.build_bank`.
     memory_limit : int or str, optional
         Bytes, or text such as "4GB", that kernels may take; by default most of the
         free memory.
+    storage_dir : path, optional
+        Folder for "memmap" in which finished files are kept and found again; by
+        default a temporary one, emptied after the fit.
+    budget : int, optional
+        Support rows that `partial_fit` keeps at most; None for no bound.
+    budget_policy : {"project", "smallest", "oldest"}, default="project"
+        What becomes of rows beyond the budget: projected on the others, or those with
+        the smallest part of the norm or the oldest ones removed.
     warm_start : bool, default=False
         Start the next fit from the current solution where sizes and classes agree.
+    checkpoint : path, optional
+        File in which `fit` keeps its state from time to time; the same fit, killed
+        and started again, goes on from there and ends with the same result. The file
+        stays, so that a later fit with a smaller `tol` can go on as well.
     callback : callable, optional
         Called with each line of the history; returning True stops the fit.
     verbose : int, default=0
-        1 prints a line per epoch to standard error.
+        1 prints what is stored where, and a line per epoch, to standard error.
     random_state : int, RandomState or None
 
     Attributes
@@ -106,7 +131,8 @@ class MKLClassifier(ClassifierMixin, BaseEstimator):
     objective_, duality_gap_ : float
         Primal value (divided by C n) and how far it can be above the optimum.
     history_ : list of Epoch
-        epoch, time, objective, relative gap and updates, one line per epoch.
+        epoch, time, objective, relative gap and updates, one line per epoch; a call
+        to `partial_fit` adds a line with the accuracy on its rows before it learned.
     n_iter_ : int
     temperature_ : float
         Divides the scores in `predict_proba`; fitted on the training scores with
@@ -139,10 +165,16 @@ class MKLClassifier(ClassifierMixin, BaseEstimator):
         max_iter: int | None = None,
         class_weight: Any = None,
         psd: Any = "check",
+        approximate: str | None = None,
+        rank: int = 300,
         dtype: str = "float32",
         storage: str = "auto",
         memory_limit: int | str | None = None,
+        storage_dir: Any = None,
+        budget: int | None = None,
+        budget_policy: str = "project",
         warm_start: bool = False,
+        checkpoint: Any = None,
         callback: Any = None,
         verbose: int = 0,
         random_state: Any = None,
@@ -156,10 +188,16 @@ class MKLClassifier(ClassifierMixin, BaseEstimator):
         self.max_iter = max_iter
         self.class_weight = class_weight
         self.psd = psd
+        self.approximate = approximate
+        self.rank = rank
         self.dtype = dtype
         self.storage = storage
         self.memory_limit = memory_limit
+        self.storage_dir = storage_dir
+        self.budget = budget
+        self.budget_policy = budget_policy
         self.warm_start = warm_start
+        self.checkpoint = checkpoint
         self.callback = callback
         self.verbose = verbose
         self.random_state = random_state
@@ -178,18 +216,27 @@ class MKLClassifier(ClassifierMixin, BaseEstimator):
         C = require_number("C", self.C, 0.0)
         solver = choose_solver(self.solver, self.tol, self.max_iter, self.random_state)
         callback = progress_callback(self.verbose, self.tol, self.callback)
-        specs = training_kernels(self.kernels, X)
+        specs = training_kernels(self.kernels, X, self.approximate, self.rank)
         X = self._check_X(X, reset=True, min_rows=2)
         rows = Labelled.of(X, y, sample_weight, self.class_weight)
         kernels = self._fit_kernels(specs, X, rows.kept)
-        warn_if_long(kernels)
-        bank = build_bank(kernels, self.storage, self.memory_limit)
+        with shown_log(self.verbose):
+            warn_if_long(kernels)
+            bank = build_bank(
+                kernels, self.storage, self.memory_limit, self.storage_dir, self.dtype
+            )
         n_classes = len(rows.classes)
         problem = Problem(bank, rows.target, n_classes, loss, norm, C, rows.weight)
         start = self._warm_start(kernels, problem, rows.classes)
-        result = solver.solve(problem, start, callback)
+        saved = open_checkpoint(self.checkpoint, kernels, problem, solver)
+        # Solvers from elsewhere need not know about checkpoints.
+        options = {} if saved is None else {"checkpoint": saved}
+        result = solver.solve(problem, start, callback, **options)
         warn_unless_converged(solver, result)
-        return self._store(kernels, problem, result, rows.classes, rows.kept)
+        self.classes_ = rows.classes
+        past = OnlinePast.of(kernels, problem, result.model)
+        support = rows.kept[support_of(result.model.coef)]
+        return self._store(past, support, calibrate(problem, result.model), result)
 
     @available_if(learns_online)
     def partial_fit(
@@ -213,7 +260,9 @@ class MKLClassifier(ClassifierMixin, BaseEstimator):
             check_same_classes(classes, self.classes_)
             classes = self.classes_
         settings = self._online_settings(len(classes))
-        specs = training_kernels(self.kernels, X) if past is None else []
+        specs = []
+        if past is None:
+            specs = training_kernels(self.kernels, X, self.approximate, self.rank)
         X = self._check_X(X, reset=past is None)
         rows = Labelled.of(X, y, sample_weight, self.class_weight, classes)
         if past is None:
@@ -223,13 +272,15 @@ class MKLClassifier(ClassifierMixin, BaseEstimator):
             step = OnlineStep.next(past, X[rows.kept], rows, settings)
         history = [] if past is None else self.history_
         result = step.run(choose_generator(self.random_state), history)
-        every = np.arange(step.problem.n_rows)
-        return self._store(step.kernels, step.problem, result, classes, every)
+        self.classes_ = classes
+        return self._store(result.past, result.support, result.temperature, result)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores of shape (n, n_classes), or their difference for two classes."""
         check_is_fitted(self, "dual_coef_")
-        scores = self._model.scores(self._check_X(X, reset=False))
+        scores = require_finite_scores(
+            self._model.scores(self._check_X(X, reset=False))
+        )
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> np.ndarray:
@@ -263,9 +314,10 @@ class MKLClassifier(ClassifierMixin, BaseEstimator):
     def save(self, path: Any) -> None:
         """Write the fitted model to a file that holds data only, never code.
 
-        Support rows, coefficients and weights are kept, not the training kernels. The
-        file appears whole or not at all; `manykernels.load` reads it. A solver object,
-        a callback and a random state other than a seed are not saved.
+        Support rows, coefficients and weights are kept, not the training kernels; no
+        rows where all kernels have explicit features. The file appears whole or not at
+        all; `manykernels.load` reads it. A solver object, a callback and a random state
+        other than a seed are not saved.
 
         Parameters
         ----------
@@ -285,8 +337,9 @@ class MKLClassifier(ClassifierMixin, BaseEstimator):
             specs,
             X if given or len(kept) == X.shape[0] else X[kept],
             feature_names=getattr(self, "feature_names_in_", None),
-            dtype=self.dtype,
+            dtype=working_dtype(self.dtype),
             psd=self.psd,
+            random_state=choose_generator(self.random_state),
         )
         return kernels.restrict(kept) if len(kept) < kernels.n_train else kernels
 
@@ -317,28 +370,27 @@ class MKLClassifier(ClassifierMixin, BaseEstimator):
             require_number("C", self.C, 0.0),
             self.storage,
             self.memory_limit,
+            choose_budget(self.budget, self.budget_policy),
         )
 
     def _store(
         self,
-        kernels: KernelSet,
-        problem: Problem,
-        result: SolveResult,
-        classes: np.ndarray,
-        kept: np.ndarray,
+        past: OnlinePast,
+        support: np.ndarray,
+        temperature: float,
+        result: SolveResult | OnlineResult,
     ) -> MKLClassifier:
-        """Fitted attributes; `kept` are the positions in X of the problem's rows."""
-        model = self._model = BlockModel.from_expansion(kernels, result.model)
-        support = support_of(result.model.coef)
-        self._past = OnlinePast(
-            model, problem.target[support], problem.sample_weight[support]
-        )
-        self.classes_ = classes
-        self.kernel_names_ = list(kernels.names)
+        """Fitted attributes; `support` are the positions of the support rows."""
+        model = past.model
+        # A stream goes on from its rows; a finished fit can do without.
+        online = isinstance(result, OnlineResult)
+        self._model = model if online else without_rows(model)
+        self._past = past
+        self.kernel_names_ = list(model.kernels.names)
         self.kernel_weights_ = model.weights
         self.dual_coef_ = model.coef
-        self.support_ = kept[support]
-        self.temperature_ = calibrate(problem, result.model)
+        self.support_ = support
+        self.temperature_ = temperature
         self.objective_ = result.objective
         self.duality_gap_ = result.duality_gap
         self.history_ = result.history

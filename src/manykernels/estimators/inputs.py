@@ -12,7 +12,12 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 from sklearn.utils.validation import _check_feature_names, validate_data
 
-from manykernels.kernels import Kernel, as_kernels, select_columns
+from manykernels.kernels import (
+    Kernel,
+    approximate_kernels,
+    as_kernels,
+    select_columns,
+)
 
 
 def reads_matrices(kernels: Any) -> bool:
@@ -29,13 +34,17 @@ def reads_matrices(kernels: Any) -> bool:
         return False  # fit reports what is wrong
 
 
-def training_kernels(kernels: Any, X: Any) -> list[Kernel]:
+def training_kernels(
+    kernels: Any, X: Any, approximate: Any = None, rank: int | None = None
+) -> list[Kernel]:
     """The kernels, with callable column selectors applied to X as it was passed.
 
     Selectors such as `make_column_selector` read the names and types of a data
-    frame, which are gone once X has been checked.
+    frame, which are gone once X has been checked. Kernels that say nothing of an
+    approximation get this one.
     """
-    return [_with_columns(kernel, X) for kernel in as_kernels(kernels)]
+    chosen = [_with_columns(kernel, X) for kernel in as_kernels(kernels)]
+    return approximate_kernels(chosen, approximate, rank)
 
 
 def _with_columns(kernel: Kernel, X: Any) -> Kernel:
@@ -112,6 +121,18 @@ def _check_array(
             f"a list of matrices or one matrix, got the shape {X.shape}; reshape it so."
         )
     return X
+
+
+def require_finite_scores(scores: np.ndarray) -> np.ndarray:
+    """Raise where values are so large that kernels overflow: NaN predicts nothing."""
+    bad = ~np.isfinite(scores).all(axis=1)
+    if bad.any():
+        raise ValueError(
+            "X must hold values whose kernels are finite numbers, got an overflow in "
+            f"row {int(np.argmax(bad))}; check that row, or rescale its columns as in "
+            "training."
+        )
+    return scores
 
 
 def _require_same_shape(matrices: Sequence[np.ndarray]) -> None:

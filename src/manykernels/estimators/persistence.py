@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from manykernels.estimators.online import OnlineEpoch
+from manykernels.estimators.soundness import require_sound
 from manykernels.io import (
     ModelFileError,
     from_plain,
@@ -36,7 +38,7 @@ def save_classifier(estimator: Any, path: str | os.PathLike[str]) -> None:
         "feature_names": _feature_names(estimator),
         "scalars": {name: to_plain(getattr(estimator, name), []) for name in SCALARS},
         "history": [list(line) for line in estimator.history_],
-        "past": to_plain([past.target, past.sample_weight], arrays),
+        "past": to_plain([past.target, past.sample_weight, past.square_norms], arrays),
     }
     write_container(path, content, arrays)
 
@@ -88,40 +90,26 @@ def _restore(
     if content["feature_names"] is not None:
         names = np.array(content["feature_names"], dtype=object)
         estimator.feature_names_in_ = names
-    estimator.history_ = [Epoch(*line) for line in content["history"]]
+    estimator.history_ = [_history_line(line) for line in content["history"]]
     model = estimator._model
     estimator.kernel_names_ = list(model.kernels.names)
     estimator.kernel_weights_, estimator.dual_coef_ = model.weights, model.coef
     estimator._past = past(model, *from_plain(content["past"], arrays))
-    _require_consistent(estimator)
+    require_sound(estimator)
     return estimator
 
 
-def _require_consistent(estimator: Any) -> None:
-    """Sizes must agree, or the first prediction would fail in a confusing way."""
-    model, n_classes = estimator._model, len(estimator.classes_)
-    n_support, n_kernels = model.kernels.n_reference, model.kernels.n_kernels
-    members = sorted(f for group in model.kernels.groups for f in group.members)
-    sizes = {
-        "coefficients": model.coef.shape == (n_support, n_classes),
-        "weights": model.weights.shape == (n_kernels,),
-        "classes": n_classes >= 2,
-        "kernels": members == list(range(n_kernels)),
-        "names": len(model.kernels.names) == n_kernels,
-        "scalings": len(model.kernels.scalings) == n_kernels,
-        "clips": len(model.kernels.clips) == n_kernels,
-        "support": estimator.support_.shape == (n_support,),
-        "labels": estimator._past.target.shape == (n_support,),
-    }
-    wrong = [name for name, right in sizes.items() if not right]
-    if wrong:
-        raise ValueError(f"sizes disagree: {', '.join(wrong)}")
+def _history_line(values: list[Any]) -> Epoch | OnlineEpoch:
+    """An epoch of fit, or a call to partial_fit, whose lines are longer."""
+    kind = Epoch if len(values) == len(Epoch._fields) else OnlineEpoch
+    return kind(*values)
 
 
 def _plain_params(estimator: Any) -> dict[str, Any]:
     """Parameters that are data; a loaded estimator has defaults for the others.
 
-    Solver objects, callbacks and random states other than seeds are not kept.
+    Solver objects, callbacks and random states other than seeds are not kept, nor
+    are the paths of this machine.
     """
     params = {}
     for name, value in estimator.get_params(deep=False).items():
@@ -130,7 +118,7 @@ def _plain_params(estimator: Any) -> dict[str, Any]:
         if isinstance(value, dict):
             value = [[to_plain(k, []), to_plain(v, [])] for k, v in value.items()]
         plain = value is None or isinstance(value, (bool, int, float, str, list))
-        if plain and name != "kernels":
+        if plain and name not in ("kernels", "checkpoint", "storage_dir"):
             params[name] = value
     return params
 
