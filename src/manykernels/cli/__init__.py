@@ -1,4 +1,4 @@
-"""The command line: ``manykernels demo`` and ``manykernels --version``."""
+"""The command line: ``manykernels fit | predict | evaluate | inspect | demo``."""
 
 from manykernels.cli.app import app
 

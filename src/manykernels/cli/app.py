@@ -5,6 +5,11 @@ from __future__ import annotations
 import typer
 
 from manykernels.cli.demo import demo
+from manykernels.cli.errors import plain_errors
+from manykernels.cli.evaluate import evaluate
+from manykernels.cli.fit import fit
+from manykernels.cli.inspect import inspect
+from manykernels.cli.predict import predict
 
 app = typer.Typer(
     help="Multiple kernel learning with certified solutions.",
@@ -13,7 +18,8 @@ app = typer.Typer(
     # Tracebacks with local variables are long and say little to most people.
     pretty_exceptions_show_locals=False,
 )
-app.command()(demo)
+for command in (fit, predict, evaluate, inspect, demo):
+    app.command()(plain_errors(command))
 
 
 def _print_version(wanted: bool) -> None:

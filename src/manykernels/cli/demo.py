@@ -12,12 +12,11 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from manykernels.cli.contest import Arena, Contest, Result, warm_up
+from manykernels.cli.errors import fail
+from manykernels.cli.outputs import check_picture
 from manykernels.cli.table import conclusion, result_table
 from manykernels.datasets import load_noisy_digits
 from manykernels.report import plot_fit
-
-BAD_INPUT = 2
-PICTURE_FORMATS = (".pdf", ".png", ".svg")
 
 
 def demo(
@@ -59,22 +58,11 @@ def _check(train: int, noise: int, seed: int, output: Path) -> None:
         ("--seed", seed, 0, 2**31 - 1),
     ):
         if not low <= value <= high:
-            _fail(
+            fail(
                 f"{name} must lie between {low} and {high}, got {value}; choose a "
                 "number in this range"
             )
-    if output.suffix.lower() not in PICTURE_FORMATS:
-        _fail(
-            f"--output must end in one of {', '.join(PICTURE_FORMATS)}, got "
-            f"'{output.name}'; rename it"
-        )
-    if not output.parent.is_dir():
-        _fail(f"--output must lie in an existing folder, got '{output}'; create it")
-
-
-def _fail(message: str) -> None:
-    typer.echo(f"Error: {message}.", err=True)
-    raise typer.Exit(BAD_INPUT)
+    check_picture("--output", output)
 
 
 def _compile(arena: Arena, console: Console) -> float:
@@ -102,7 +90,7 @@ def _write_picture(model: Any, arena: Arena, result: Result, output: Path) -> No
     try:
         figure.savefig(output, dpi=110)
     except OSError as error:
-        _fail(f"--output must be writable, got '{output}' ({error.strerror})")
+        fail(f"--output must be writable, got '{output}' ({error.strerror})")
 
 
 def _as_json(

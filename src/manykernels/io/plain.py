@@ -15,15 +15,29 @@ import scipy.sparse as sp
 from manykernels import kernels
 from manykernels.io.container import Arrays, ModelFileError
 from manykernels.kernels import Custom, Kernel, KernelSet
-from manykernels.kernels.groups import FeatureGroup, GivenGroup
+from manykernels.kernels.groups import FeatureGroup, GivenGroup, MappedGroup
+from manykernels.kernels.maps import RandomFourier, TensorSketch, Whitening
 from manykernels.kernels.psd import Clip
 from manykernels.kernels.rows import Rows
 from manykernels.kernels.scaling import Scaling
-from manykernels.model import BlockModel
+from manykernels.model import BlockModel, FeatureModel
 
 PARTS: dict[str, type] = {
     cls.__name__: cls
-    for cls in (BlockModel, KernelSet, FeatureGroup, GivenGroup, Rows, Scaling, Clip)
+    for cls in (
+        BlockModel,
+        FeatureModel,
+        KernelSet,
+        FeatureGroup,
+        GivenGroup,
+        MappedGroup,
+        Whitening,
+        RandomFourier,
+        TensorSketch,
+        Rows,
+        Scaling,
+        Clip,
+    )
 }
 KERNELS: dict[str, type[Kernel]] = {
     cls.__name__: cls

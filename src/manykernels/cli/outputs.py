@@ -1,0 +1,109 @@
+"""Where results go: checked before the work, written in one piece."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+import typer
+
+from manykernels.cli.errors import fail
+
+STDOUT = "-"
+PICTURE_FORMATS = (".pdf", ".png", ".svg")
+TABLE_DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ","}
+
+
+def check_output(option: str, path: str | Path | None) -> None:
+    """Refuse a place that cannot be written to, before anything is computed."""
+    if path is None or str(path) == STDOUT:
+        return
+    place = Path(path)
+    if not place.parent.is_dir():
+        fail(f"{option} must lie in an existing folder, got '{path}'; create it")
+    if place.is_dir():
+        fail(f"{option} must be writable, got the folder '{path}'; name a file in it")
+    if not os.access(place if place.exists() else place.parent, os.W_OK):
+        fail(f"{option} must be writable, got '{path}'; change its permissions")
+
+
+def check_picture(option: str, path: Path | None) -> None:
+    """Refuse a picture that cannot be drawn, before anything is computed."""
+    if path is not None and path.suffix.lower() not in PICTURE_FORMATS:
+        fail(
+            f"{option} must end in one of {', '.join(PICTURE_FORMATS)}, got "
+            f"'{path.name}'; rename it"
+        )
+    check_output(option, path)
+
+
+def check_table(option: str, path: str) -> None:
+    """Refuse a table that is neither CSV nor TSV, before anything is computed."""
+    if path != STDOUT and Path(path).suffix.lower() not in TABLE_DELIMITERS:
+        fail(
+            f"{option} must be - or end in one of {', '.join(TABLE_DELIMITERS)}, got "
+            f"'{Path(path).name}'; rename it"
+        )
+    check_output(option, path)
+
+
+def write_table(
+    path: str, header: Sequence[str], rows: Iterable[Sequence[Any]]
+) -> None:
+    """CSV with a header, or TSV if the name says so."""
+    delimiter = TABLE_DELIMITERS.get(Path(path).suffix.lower(), ",")
+    with _opened(path) as stream:
+        writer = csv.writer(stream, delimiter=delimiter, lineterminator="\n")
+        writer.writerow(header)
+        writer.writerows(rows)
+
+
+def write_json(path: str | Path, content: Any) -> None:
+    """One JSON object in a file."""
+    with _opened(str(path)) as stream:
+        stream.write(as_json(content) + "\n")
+
+
+def print_json(content: Any) -> None:
+    """One JSON object on standard output."""
+    typer.echo(as_json(content))
+
+
+def as_json(content: Any) -> str:
+    """JSON that every reader accepts: no NaN, no NumPy.
+
+    Examples
+    --------
+    >>> print(as_json({"gap": np.float64("inf"), "rows": np.int64(3)}))
+    {
+      "gap": null,
+      "rows": 3
+    }
+    """
+    return json.dumps(_plain(content), indent=2, allow_nan=False)
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[TextIO]:
+    if path == STDOUT:
+        yield sys.stdout
+        return
+    with open(path, "w", encoding="utf-8", newline="") as stream:
+        yield stream
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | np.ndarray):
+        return [_plain(item) for item in value]
+    value = value.item() if isinstance(value, np.generic) else value
+    return None if isinstance(value, float) and not math.isfinite(value) else value

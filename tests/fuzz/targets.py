@@ -1,0 +1,344 @@
+"""What is fuzzed: how an input is made from a seed, and what is done with it.
+
+An input is bytes, so that any of them can be kept in a file and tried again.
+"""
+
+import io
+import json
+import signal
+import tempfile
+import warnings
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.exceptions import NotFittedError
+from typer.testing import CliRunner
+
+import manykernels as mk
+from manykernels.cli import app
+from manykernels.io import ModelFileError, read_container, write_container
+from manykernels.io.delimited import read_delimited
+from manykernels.io.kernel_files import parse_kernels
+from manykernels.io.labels import as_labels
+from manykernels.io.libsvm import read_libsvm
+from manykernels.io.npz import read_npz
+from manykernels.io.parquet import read_parquet
+from manykernels.io.samples import Roles, TableError
+from manykernels.kernels import KernelSet, as_kernels
+from tests.fuzz.mutate import mutated, one_of
+from tests.io.test_models import leaves
+
+SECONDS = 20.0  # after which an input counts as a hang
+
+
+class UnclearError(AssertionError):
+    """An input that was neither accepted nor refused in a clear sentence."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """One sort of input."""
+
+    make: Callable[[np.random.Generator], bytes]
+    run: Callable[[bytes], object]
+    refusals: tuple[type[Exception], ...]
+    one_sentence: bool = True
+
+    def attempt(self, content: bytes) -> bool:
+        """Whether an input was accepted; raises unless it is, or is clearly refused."""
+        with _limited(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                self.run(content)
+            except self.refusals as error:
+                self._require_clear(error)
+                return False
+            except UnclearError:
+                raise
+            except Exception as error:
+                raise UnclearError(f"{type(error).__name__}: {error}") from error
+        return True
+
+    def _require_clear(self, error: Exception) -> None:
+        message = str(error)
+        sentence = "\n" not in message and message.endswith((".", "?"))
+        if len(message) < 20 or (self.one_sentence and not sentence):
+            raise UnclearError(f"no clear sentence: {message!r}") from error
+
+
+@contextmanager
+def _limited():
+    """Turn an endless loop into an error, where the system has alarms."""
+    if not hasattr(signal, "setitimer"):
+        yield
+        return
+
+    def stop(*_):
+        raise UnclearError(f"took more than {SECONDS:g} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+
+
+# --- files -------------------------------------------------------------------------
+
+X = np.random.default_rng(0).normal(size=(12, 4)).round(3)
+Y = np.array(["u", "v", "w"] * 4)
+NAMES = ["a", "b one", "c", "d"]
+
+
+def _csv_seeds() -> list[bytes]:
+    rows = [",".join(map(str, row)) for row in X]
+    named = [",".join([*NAMES, "y"]), *map(",".join, zip(rows, Y, strict=True))]
+    numbered = [f"{row},{k % 2}" for k, row in enumerate(rows)]
+    quoted = ['"a","b, c",y', '1,"2",x', '"3",4,"z ""q"""']
+    return ["\n".join(lines).encode() for lines in (named, numbered, quoted)]
+
+
+def _read_csv(content: bytes) -> None:
+    roles = Roles(target="y" if content[:200].find(b"y") >= 0 else "-1")
+    as_labels(read_delimited(io.BytesIO(content), roles).y)
+
+
+@cache
+def _npz_seeds() -> list[bytes]:
+    return [
+        _saved(np.savez, X=X, y=Y, names=np.array(NAMES)),
+        _saved(np.savez_compressed, X=X.astype(np.float32), y=np.arange(12) % 2),
+        _saved(np.savez, kernels=np.ones((4, 4, 2)), y=np.arange(4) % 2),
+    ]
+
+
+def _saved(save, **arrays) -> bytes:
+    stream = io.BytesIO()
+    save(stream, **arrays)
+    return stream.getvalue()
+
+
+def _read_npz(content: bytes) -> None:
+    as_labels(read_npz(io.BytesIO(content), Roles(target="y")).y)
+
+
+LIBSVM_SEEDS = [
+    b"1 1:0.5 3:2 7:-1e-3\n-1 2:1 # note\n+1 1:0.25 7:3\n",
+    b"\n".join(
+        b"%d " % (k % 3) + b" ".join(b"%d:%.3f" % (j + 1, v) for j, v in enumerate(row))
+        for k, row in enumerate(X)
+    ),
+]
+
+
+def _read_libsvm(content: bytes) -> None:
+    as_labels(read_libsvm(io.BytesIO(content), Roles()).y)
+
+
+@cache
+def _parquet_seeds() -> list[bytes]:
+    import pandas as pd
+
+    frame = pd.DataFrame(X, columns=NAMES).assign(y=Y, n=np.arange(12))
+    return [frame.to_parquet(index=False)]
+
+
+def _read_parquet(content: bytes) -> None:
+    as_labels(read_parquet(io.BytesIO(content), Roles(target="y")).y)
+
+
+# --- kernels -----------------------------------------------------------------------
+
+TOML_SEEDS = [
+    b'kernels = ["rbf:gamma=0.5@0-1", "linear"]\n',
+    b'[[kernel]]\nkind = "rbf"\ngamma = 0.5\ncolumns = "b*"\nname = "n"\n'
+    b'[[kernel]]\nkind = "polynomial"\ndegree = 2\ncoef0 = 1.0\ncolumns = ["a", 2]\n'
+    b'center = true\nnormalize = "none"\n',
+    b'[[kernel]]\nkind = "bspline"\nwidth = "sparse"\ncolumns = 1\n',
+]
+GRAMMAR_SEEDS = [
+    b"rbf:gamma=0.5@0-1; linear",
+    b"polynomial:degree=2,coef0=1.0,center=true@a+b one",
+    b"rbf:gamma=0.1*scale,normalize=none,name=n%20m@0:3",
+    b"bspline:width=0.5,degree=2@3; constant; cosine@-1",
+    b"rbf:approximate=nystroem,rank=3@0-1; rbf:approximate=random_features,rank=8",
+    b"laplacian:gamma=median@c*; chi_squared:gamma=mean@0+2; intersection",
+]
+
+
+def _use_kernels(kernels: list) -> None:
+    """Evaluate the kernels on a few rows, as a fit would."""
+    KernelSet.fit(kernels, np.abs(X), feature_names=NAMES).stack()
+
+
+def _read_toml(content: bytes) -> None:
+    _use_kernels(parse_kernels(content.decode(errors="replace")))
+
+
+def _read_grammar(content: bytes) -> None:
+    _use_kernels(as_kernels(content.decode(errors="replace")))
+
+
+# --- models ------------------------------------------------------------------------
+
+
+@cache
+def _model() -> bytes:
+    model = mk.MKLClassifier("rbf@0-1; linear", random_state=0).fit(X, Y)
+    return _with_file(lambda path: (model.save(path), path.read_bytes())[1])
+
+
+def _with_file(action):
+    with tempfile.TemporaryDirectory() as folder:
+        return action(Path(folder) / "model")
+
+
+def _load(content: bytes) -> None:
+    def load(path):
+        path.write_bytes(content)
+        return mk.load(path)
+
+    _with_file(load).predict(X)
+
+
+STRANGE = [None, -1, 10**9, 1e308, "x", [], {}, True, {"array": 99}, {"slice": []}]
+
+
+def _changed_content(rng) -> bytes:
+    """Model content with one strange value and a checksum that fits."""
+
+    def change(path):
+        path.write_bytes(_model())
+        content, arrays = read_container(path)
+        *inner, last = one_of(rng, list(leaves(content)))
+        place = content
+        for key in inner:
+            place = place[key]
+        place[last] = json.loads(json.dumps(one_of(rng, STRANGE)))
+        write_container(path, content, arrays)
+        return path.read_bytes()
+
+    return _with_file(change)
+
+
+# --- estimators ----------------------------------------------------------------------
+
+
+def _some_seed(rng) -> bytes:
+    return str(int(rng.integers(2**63))).encode()
+
+
+def _some_rows(rng):
+    n, d = int(one_of(rng, [20] * 6 + [0, 1, 2, 5])), int(one_of(rng, [3] * 6 + [0, 1]))
+    scale = 10.0 ** float(one_of(rng, [0] * 6 + [3, 18, -9, 150]))
+    values = rng.normal(size=(n, d)) * scale
+    for value in (np.nan, np.inf, -np.inf, 1e308, 0.0):
+        if values.size and rng.random() < 0.03:
+            values[rng.integers(n), rng.integers(d)] = value
+    forms = [
+        *(np.float32, np.asfortranarray, sp.csr_array, sp.csc_matrix, list, np.ravel),
+        *(lambda v: v.astype(str), lambda v: v.astype(object), lambda v: v + 1j),
+        *(lambda v: v.astype(int), lambda v: v[:, :, None], lambda v: v > 0),
+        *(lambda v: None, lambda v: v @ v.T),
+    ]
+    form = one_of(rng, forms) if rng.random() < 0.4 else np.asarray
+    return form(values), n
+
+
+def _some_labels(rng, n):
+    labels = rng.integers(0, int(one_of(rng, [2, 3, 3, 1])), size=n)
+    forms = [
+        *(lambda v: np.array(["a", "b", "c"])[v], list, lambda v: v > 0),
+        *(lambda v: v.astype(float), lambda v: v + 0.5, lambda v: v * 1e300),
+        *(lambda v: v[:, None], lambda v: v[:-1], lambda v: None),
+        *(lambda v: v.astype("S"), lambda v: v.astype(object), lambda v: np.eye(3)[v]),
+        lambda v: np.where(v > 0, np.nan, v),
+    ]
+    form = one_of(rng, forms) if rng.random() < 0.3 else np.asarray
+    return form(labels)
+
+
+PARAMS = {
+    "kernels": ["rbf", "linear; rbf@0", "precomputed", "cosine", "rbf@x", [], 3],
+    "p": [1.0, 1.5, 2.0, 0.5, np.nan, "1", None],
+    "C": [1e-9, 100.0, 1e9, 0, -1, np.inf, "x"],
+    "tol": [0.5, 0.0, -1, np.nan],
+    "max_iter": [20, 1, 0, 2.5, "x"],
+    "solver": ["obscure", "pegasos", "dual_ascent", "x", None],
+    "class_weight": ["balanced", "x", {0: 2.0}, {9: 1.0}, 3],
+    "dtype": ["float64", "float16", "int8", None],
+    "storage": ["gram", "features", "on_demand", "memmap", "x", None],
+    "approximate": ["nystroem", "random_features", "x", 3],
+    "rank": [1, 5, 1000, 0, -1, 2.5, "x"],
+    "memory_limit": ["1GB", 10, "x", -1],
+    "random_state": [None, -1, "x"],
+}
+
+
+def _estimate(content: bytes) -> None:
+    """Fit and predict on an input that the seed in the content stands for."""
+    rng = np.random.default_rng(int(content))
+    rows, n = _some_rows(rng)
+    labels = _some_labels(rng, n)
+    params = {"max_iter": 3, "random_state": 0}
+    for name, values in PARAMS.items():
+        if rng.random() < 0.08:
+            params[name] = one_of(rng, values)
+    weights = [np.ones(n), -np.ones(n), np.zeros(n), np.full(n, 1e300), "x"]
+    weight = one_of(rng, weights) if rng.random() < 0.1 else None
+    model = mk.MKLClassifier(**params).fit(rows, labels, weight)
+    new = rows if rng.random() < 0.7 else _some_rows(rng)[0]
+    if not np.isfinite(model.decision_function(new)).all():
+        raise UnclearError("scores that are not finite")
+    if not np.isin(model.predict(new), model.classes_).all():
+        raise UnclearError("predictions that are no classes")
+
+
+# --- commands ------------------------------------------------------------------------
+
+
+def _command(content: bytes) -> None:
+    """Fit on a file, then predict: exit codes 0 or 2, and one line of error."""
+    with tempfile.TemporaryDirectory() as folder:
+        path, model = Path(folder) / "rows.csv", str(Path(folder) / "model")
+        path.write_bytes(content)
+        fit = ["fit", str(path), "-t", "y", "-m", model, "--max-iter", "3", "--quiet"]
+        for arguments in (fit, ["predict", model, str(path)]):
+            result = CliRunner().invoke(app, arguments)
+            if result.exit_code == 0:
+                continue
+            message = result.stderr.strip().splitlines()[-1:]
+            if result.exit_code != 2 or not message[0].startswith("Error: "):
+                raise UnclearError(f"exit {result.exit_code}: {result.exception!r}")
+            raise TableError(message[0].removeprefix("Error: "))
+
+
+def _mutating(seeds: Callable[[], list[bytes]]):
+    return lambda rng: mutated(rng, one_of(rng, seeds()))
+
+
+OWN = (ValueError, TypeError)
+
+TARGETS = {
+    "csv": Target(_mutating(_csv_seeds), _read_csv, (TableError,)),
+    "npz": Target(_mutating(_npz_seeds), _read_npz, (TableError,)),
+    "libsvm": Target(_mutating(lambda: LIBSVM_SEEDS), _read_libsvm, (TableError,)),
+    "parquet": Target(_mutating(_parquet_seeds), _read_parquet, (TableError,)),
+    "toml": Target(_mutating(lambda: TOML_SEEDS), _read_toml, OWN),
+    "grammar": Target(_mutating(lambda: GRAMMAR_SEEDS), _read_grammar, OWN),
+    "model bytes": Target(_mutating(lambda: [_model()]), _load, (ModelFileError,)),
+    # A forged number can be a fine model until a row overflows: predict may say so.
+    "model content": Target(_changed_content, _load, (ValueError,)),
+    "command": Target(_mutating(lambda: _csv_seeds()[:1]), _command, (TableError,)),
+    # scikit-learn's own checks speak in several lines.
+    "estimator": Target(
+        _some_seed, _estimate, (*OWN, MemoryError, NotFittedError), one_sentence=False
+    ),
+}
