@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import os
 import platform
 import sys
@@ -131,3 +132,22 @@ def parse(description: str, **options: tuple[Any, str]) -> argparse.Namespace:
                 flag, type=type(default), default=default, help=f"{text} ({default})"
             )
     return parser.parse_args()
+
+
+def in_own_process(work: Callable[..., Any], *arguments: Any) -> Any:
+    """work(*arguments) in a fresh process, so that its peak memory is its own."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(work, arguments)
+
+
+def memory(field: str = "VmHWM") -> int:
+    """Bytes of this process: VmHWM, the most so far, or VmRSS, now (Linux)."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(field):
+            return int(line.split()[1]) * 1024
+    raise RuntimeError(f"expected {field} in the status of the process, got none.")
+
+
+def exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
+    """The b of values ~ a * sizes^b, by least squares in logarithms."""
+    return float(np.polyfit(np.log(sizes), np.log(values), 1)[0])

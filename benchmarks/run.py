@@ -10,7 +10,15 @@ import sys
 from pathlib import Path
 
 QUICK = ("cold_start", "digits_speed", "demo_seeds", "default_p")
-SLOW = ("mnist_speed",)
+SLOW = (
+    "mnist_speed",
+    "mnist_large",
+    "scaling",
+    "storages",
+    "streaming",
+    "killed",
+    "approximations",
+)
 
 
 def main(names: list[str]) -> int:
