@@ -7,7 +7,15 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.metrics import log_loss
 
 from manykernels import MKLClassifier
-from manykernels.estimators.calibration import fit_temperature, held_out_scores
+from manykernels.banks import GramBank
+from manykernels.estimators import calibration
+from manykernels.estimators.calibration import (
+    fit_temperature,
+    held_out_scores,
+    support_spans,
+)
+from manykernels.solvers import DualAscent, Expansion
+from tests.oracles.toys import make_problem, toy_problem
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +48,55 @@ def test_held_out_scores_remove_the_own_part():
     for i in range(6):
         others = np.arange(6) != i
         np.testing.assert_allclose(held_out[i], K[i, others] @ coef[others])
+
+
+@pytest.mark.parametrize("most", [1000, 12])
+def test_spans_are_distances_from_the_other_support_rows(most, monkeypatch):
+    monkeypatch.setattr(calibration, "MOST_NEIGHBOURS", most)
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(20, 60))
+    bank = GramBank((features @ features.T)[:, None, :])
+    problem = make_problem(bank, np.arange(20) % 2)
+    coef = rng.normal(size=(20, 2))
+    coef[[3, 11]] = 0.0
+    spans = support_spans(problem, Expansion(coef, np.array([2.0])))
+    support = np.setdiff1d(np.arange(20), [3, 11])
+    near = np.random.default_rng(0).permutation(support)[:most]
+    for i in support:
+        others = features[near[near != i]]
+        solution, *_ = np.linalg.lstsq(others.T, features[i], rcond=None)
+        distance = np.sum((features[i] - solution @ others) ** 2)
+        assert spans[i] == pytest.approx(2.0 * distance, rel=1e-3)
+    assert np.all(spans[[3, 11]] == 0.0)
+
+
+def test_held_out_scores_are_close_to_those_of_fits_without_the_row():
+    problem = toy_problem(5, n_rows=40, p=2.0, C=3.0)
+    solver = DualAscent(tol=1e-8, max_iter=500, random_state=0)
+    model = solver.solve(problem).model
+    bank = problem.bank
+    scores = bank.scores(model.coef, model.weights)
+    true, span, diagonal = [], [], bank.diagonals() @ model.weights
+    for i in np.flatnonzero(np.any(model.coef != 0.0, axis=1)):
+        kept = np.setdiff1d(np.arange(40), [i])
+        part = make_problem(bank.subset(kept), problem.target[kept], p=2.0, C=3.0)
+        without = solver.solve(part).model
+        row = bank.combine(without.weights, np.array([i]))[0, kept]
+        true.append(row @ without.coef)
+        span.append(i)
+    estimate = held_out_scores(scores, model.coef, support_spans(problem, model))
+    careful = held_out_scores(scores, model.coef, diagonal)
+    error = np.abs(estimate[span] - true).mean()
+    assert error < 0.5 * np.abs(careful[span] - true).mean()
+
+
+@pytest.mark.parametrize("C", [1.0, 10.0, 100.0])
+def test_probabilities_are_useful_whatever_C(C, iris):
+    model = MKLClassifier(C=C, random_state=0).fit(iris.X, iris.y)
+    ours = log_loss(iris.y_new, model.predict_proba(iris.X_new))
+    scores = model.decision_function(iris.X_new)
+    grid = [softmax(scores / t, axis=1) for t in np.geomspace(0.01, 100, 60)]
+    assert ours < 1.5 * min(log_loss(iris.y_new, proba) for proba in grid) + 0.05
 
 
 def test_leaving_out_a_row_without_coefficients_changes_nothing(digits):

@@ -135,8 +135,8 @@ class MKLClassifier(ClassifierMixin, BaseEstimator):
         to `partial_fit` adds a line with the accuracy on its rows before it learned.
     n_iter_ : int
     temperature_ : float
-        Divides the scores in `predict_proba`; fitted on the training scores with
-        each row's own contribution removed, an estimate of leave-one-out scores.
+        Divides the scores in `predict_proba`; fitted on estimates of the training
+        rows' leave-one-out scores.
     n_features_in_ : int
         Columns of the table, or training rows of given matrices.
     feature_names_in_ : array of str
