@@ -245,7 +245,8 @@ class _Rounds(Remembers):
         support = support_of(self.coef)
         distance[support] = np.inf
         near = np.flatnonzero(distance < NEAR_MARGIN)
-        room = self.problem.bank.combinable - len(support)
+        most = self.problem.bank.combinable
+        room = most - len(support)
         grown = GROWTH * len(self.rows) - len(support)
         self.rough = len(near) > grown
         if self.rough:
@@ -254,7 +255,7 @@ class _Rounds(Remembers):
         if len(near) > room:
             near = near[np.argsort(distance[near])[: max(room, 0)]]
         self.rows = np.union1d(support, near)
-        if len(self.rows) > DENSE * len(distance) and room >= len(distance):
+        if len(self.rows) > DENSE * len(distance) and most == len(distance):
             self.rows, self.rough = np.arange(len(distance)), False
         if room < 0:
             self._give_up(len(support))
