@@ -7,13 +7,11 @@ MANYKERNELS_DATA), Linux to read the peak, and about 3 GB of memory for the larg
 
 from __future__ import annotations
 
-import multiprocessing
-import re
 import time
 from pathlib import Path
 from typing import Any
 
-from common import parse, save, show
+from common import in_own_process, memory, parse, save, show
 from grade import Grader, make_problem
 from mnist_speed import block_kernels
 from sklearn.datasets import load_digits
@@ -64,36 +62,24 @@ def main() -> None:
     report(fits, effects, vars(options))
 
 
-def in_own_process(action: Any, *arguments: Any) -> Any:
-    """The action's value from a fresh process."""
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(action, arguments)
-
-
 def fit_once(n_train: int, n_test: int, choice: dict[str, Any]) -> dict[str, Any]:
     """Seconds, peak memory above that of the loaded program, and the result."""
     mnist = mk.datasets.load_mnist(n_train, n_test)
     model = mk.MKLClassifier(block_kernels(), p=P, C=C, random_state=0, **choice)
     model.fit(mnist.data[:600], mnist.target[:600])  # compiled code is loaded
     Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
-    before = status("VmRSS")
+    before = memory("VmRSS")
     began = time.perf_counter()
     model.fit(mnist.data, mnist.target)
     seconds = time.perf_counter() - began
     return {
         "seconds": seconds,
-        "peak": status("VmHWM"),
-        "above_start": status("VmHWM") - before,
+        "peak": memory("VmHWM"),
+        "above_start": memory("VmHWM") - before,
         "objective": model.objective_,
         "relative_gap": model.duality_gap_ / model.objective_,
         "accuracy": model.score(mnist.data_test, mnist.target_test),
     }
-
-
-def status(key: str) -> int:
-    """Bytes of an entry of this process's status."""
-    text = Path("/proc/self/status").read_text()
-    return 1024 * int(re.findall(rf"{key}:\s+(\d+)", text)[0])
 
 
 def half_effect(name: str, n_rows: int, p: float) -> dict[str, Any]:

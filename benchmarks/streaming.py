@@ -13,15 +13,13 @@ few that were tried on 50,000 rows.
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import time
 from argparse import Namespace
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from common import console, parse, save, show, timed
+from common import console, in_own_process, memory, parse, save, show, timed
 
 CLASSES = np.arange(3)
 COLUMNS = 8  # of each view
@@ -49,29 +47,13 @@ def main() -> None:
         chunk=(10_000, "rows at a time"),
         budget=(2_000, "support rows, and landmarks of Nystroem"),
         learners=(f"project,{SGD}", f"some of {', '.join(TITLES)}"),
-        only=("", "run this learner in this process and print JSON"),
         trial=(False, "store nothing"),
     )
-    if options.only:
-        print(json.dumps(stream(options.only, options)))
-        return
     results = {}
     for name in options.learners.split(","):
-        results[name] = in_own_process(name, options)
+        results[name] = in_own_process(stream, name, options)
         memory_curve(name, results[name])
     report(results, options)
-
-
-def in_own_process(name: str, options: Namespace) -> dict[str, Any]:
-    """The figures of one learner."""
-    sizes = [f"--{key}={getattr(options, key)}" for key in ("rows", "chunk", "budget")]
-    done = subprocess.run(
-        [sys.executable, __file__, f"--only={name}", *sizes],
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    return json.loads(done.stdout.splitlines()[-1])
 
 
 def stream(name: str, options: Namespace) -> dict[str, Any]:
@@ -79,7 +61,7 @@ def stream(name: str, options: Namespace) -> dict[str, Any]:
     learn, score, history = LEARNERS[name](options)
     # A small problem first: compilation and imports are not what is measured.
     LEARNERS[name](Namespace(budget=50))[0](*chunk(0, 200))
-    seconds, memory, cpu_seconds = 0.0, [], 0.0
+    seconds, curve, cpu_seconds = 0.0, [], 0.0
     n_chunks = options.rows // options.chunk
     for position in range(n_chunks):
         X, y = chunk(position, options.chunk)
@@ -87,15 +69,15 @@ def stream(name: str, options: Namespace) -> dict[str, Any]:
         seconds += timed(lambda X=X, y=y: learn(X, y))[1]
         cpu_seconds += time.process_time() - began
         if (position + 1) % MEMORY_EVERY == 0 or position + 1 == n_chunks:
-            memory.append([(position + 1) * options.chunk, status_mb("VmRSS")])
+            curve.append([(position + 1) * options.chunk, memory("VmRSS") / 1e6])
     return {
         "rows": n_chunks * options.chunk,
         "seconds": seconds,
         "cpu_seconds": cpu_seconds,
         "rows_per_second": n_chunks * options.chunk / seconds,
         "rows_per_cpu_second": n_chunks * options.chunk / cpu_seconds,
-        "memory_mb": memory,
-        "peak_mb": status_mb("VmHWM"),
+        "memory_mb": curve,
+        "peak_mb": memory("VmHWM") / 1e6,
         "accuracy": score(*chunk(TEST_CHUNK, TEST_ROWS)),
         **history(),
     }
@@ -112,15 +94,6 @@ def chunk(position: int, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
         for view in (0, 1)
     ]
     return np.concatenate(views, axis=1).astype(np.float32), y
-
-
-def status_mb(field: str) -> float:
-    """VmRSS (now) or VmHWM (peak) of this process, in MB."""
-    with open("/proc/self/status") as lines:
-        for line in lines:
-            if line.startswith(field + ":"):
-                return int(line.split()[1]) / 1000
-    raise LookupError(f"expected the field {field} in /proc/self/status; run on Linux")
 
 
 def many_kernels(policy: str) -> Callable[[Namespace], tuple[Callable, ...]]:
