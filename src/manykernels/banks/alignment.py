@@ -1,0 +1,75 @@
+"""Centred alignment: how alike kernels are to each other and to a target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from manykernels.banks.base import Array, Bank, Index
+
+BLOCK_BYTES = 2**26  # of kernel values in float64 at a time
+
+
+def alignments(bank: Bank) -> Array:
+    r"""<K_f, K_g> / (|K_f| |K_g|) of the centred kernels, shape (blocks, blocks).
+
+    Centred means :math:`H K H` with :math:`H = I - 1 1^\top / N`: the kernel of the
+    features less their mean. Kernels that are constant have alignment zero.
+
+    References
+    ----------
+    Cortes, Mohri and Rostamizadeh (2012), Algorithms for learning kernels based on
+    centered alignment.
+
+    Examples
+    --------
+    >>> from manykernels.banks import GramBank
+    >>> same, other = np.diag([1.0, 1.0, 0.0]), np.diag([0.0, 0.0, 1.0])
+    >>> bank = GramBank(np.stack([same, 2 * same, other], axis=1))
+    >>> alignments(bank).round(2)
+    array([[1.  , 1.  , 0.32],
+           [1.  , 1.  , 0.32],
+           [0.32, 0.32, 1.  ]])
+    """
+    products = _centred_products(bank)
+    lengths = np.sqrt(np.diag(products))
+    return _ratio(products, np.outer(lengths, lengths))
+
+
+def target_alignments(bank: Bank, target: Array) -> Array:
+    """Centred alignment of every kernel with target target', shape (blocks,).
+
+    `target` has shape (rows, outputs): numbers, or a column of zeros and ones per
+    class.
+    """
+    centred = target - target.mean(axis=0)
+    lengths = np.sqrt(np.diag(_centred_products(bank)))
+    length = float(np.linalg.norm(centred.T @ centred))
+    return _ratio(bank.square_norms(centred), lengths * length)
+
+
+def _ratio(values: Array, scale: Array) -> Array:
+    safe = np.where(scale > 0.0, scale, 1.0)
+    return np.asarray(np.where(scale > 0.0, values / safe, 0.0))
+
+
+def _centred_products(bank: Bank) -> Array:
+    """<H K_f H, H K_g H> of all pairs."""
+    means = np.concatenate([rows.mean(axis=2) for _, rows in _blocks(bank)])
+    total = means.mean(axis=0)  # (blocks,)
+    products = np.zeros((bank.n_blocks, bank.n_blocks))
+    for index, rows in _blocks(bank):
+        rows -= means[index][:, :, None]
+        rows -= (means - total).T[None]
+        flat = np.moveaxis(rows, 1, 0).reshape(bank.n_blocks, -1)
+        products += flat @ flat.T
+    return products
+
+
+def _blocks(bank: Bank) -> Iterator[tuple[Index, Array]]:
+    """Some rows of all kernels at a time, in float64."""
+    step = max(1, BLOCK_BYTES // (8 * bank.n_blocks * bank.n_rows))
+    for start in range(0, bank.n_rows, step):
+        index = np.arange(start, min(start + step, bank.n_rows))
+        yield index, np.array(bank.rows(index), dtype=np.float64)
