@@ -18,6 +18,17 @@ SLOW = (
     "streaming",
     "killed",
     "approximations",
+    "smooth_wrapper",
+    "svrg_epochs",
+    "gap_against_time",
+    "interactions",
+    "rmd_figures",
+    "parsing",
+    "tree_decoders",
+    "himalaya",
+    "decoders",
+    "ocr",
+    "ocr_figures",
 )
 
 

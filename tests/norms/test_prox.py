@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize
 
-from manykernels.norms import prox_group_lasso, prox_sparse_mkl, prox_squared_l2
+from manykernels.norms import (
+    prox_elastic_net,
+    prox_group_lasso,
+    prox_power,
+    prox_sparse_mkl,
+    prox_squared_l2,
+    prox_squared_p,
+)
 
 Prox = Callable[[np.ndarray, float], np.ndarray]
 Penalty = Callable[[np.ndarray], float]
@@ -20,7 +27,29 @@ CASES = [
     pytest.param(prox_group_lasso, lambda a: a.sum(), id="group lasso"),
     pytest.param(prox_squared_l2, lambda a: 0.5 * a @ a, id="squared l2"),
     pytest.param(prox_sparse_mkl, lambda a: 0.5 * a.sum() ** 2, id="sparse MKL"),
+    pytest.param(
+        lambda b, step: prox_elastic_net(b, step, 0.3),
+        lambda a: 0.15 * a @ a + 0.35 * a.sum() ** 2,
+        id="elastic net",
+    ),
+    *(
+        pytest.param(
+            lambda b, step, q=q: prox_power(b, step, q),
+            lambda a, q=q: np.sum(a**q),
+            id=f"power {q}",
+        )
+        for q in (1.0, 1.2, 1.5, 2.0, 3.0)
+    ),
+    *(
+        pytest.param(
+            lambda b, step, p=p: prox_squared_p(b, step, p),
+            lambda a, p=p: 0.5 * np.sum(a**p) ** (2.0 / p),
+            id=f"squared p-norm {p}",
+        )
+        for p in (1.2, 1.6)
+    ),
 ]
+
 each_prox = pytest.mark.parametrize(("prox", "penalty"), CASES)
 norms = arrays(np.float64, st.integers(1, 6), elements=st.floats(0.0, 10.0))
 steps = st.floats(0.0, 5.0)

@@ -173,7 +173,7 @@ def test_other_losses_are_refused(solver) -> None:
     problem = toy_problem(29, p=1.5)
     other = replace(problem, loss=replace(problem.loss, name="softmax"))
     name = type(solver).__name__
-    with pytest.raises(ValueError, match=f"{name} handles the hinge loss only, got"):
+    with pytest.raises(ValueError, match=f"{name} handles .*the hinge loss.*, got"):
         solver.solve(other)
 
 

@@ -9,6 +9,8 @@ from manykernels.cli.errors import plain_errors
 from manykernels.cli.evaluate import evaluate
 from manykernels.cli.fit import fit
 from manykernels.cli.inspect import inspect
+from manykernels.cli.label import label
+from manykernels.cli.parse import parse
 from manykernels.cli.predict import predict
 
 app = typer.Typer(
@@ -18,7 +20,7 @@ app = typer.Typer(
     # Tracebacks with local variables are long and say little to most people.
     pretty_exceptions_show_locals=False,
 )
-for command in (fit, predict, evaluate, inspect, demo):
+for command in (fit, predict, evaluate, inspect, label, parse, demo):
     app.command()(plain_errors(command))
 
 

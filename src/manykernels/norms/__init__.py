@@ -1,10 +1,53 @@
-"""Group norms and proximity operators: pure functions on block norms."""
+"""Group norms, regularisers and proximity operators: functions of block norms."""
 
 from manykernels.norms.group import LpGroupNorm
 from manykernels.norms.prox import (
+    prox_elastic_net,
+    prox_entries,
     prox_group_lasso,
+    prox_joint,
+    prox_power,
     prox_sparse_mkl,
     prox_squared_l2,
+    prox_squared_p,
+)
+from manykernels.norms.regularisers import (
+    ElasticNetMKL,
+    GroupLasso,
+    OverlappingGroups,
+    PowerNorm,
+    Regulariser,
+    SparseGroupLasso,
+    SparseMKL,
+    SquaredL2,
+    SquaredPNorm,
+    SumOf,
+    Term,
+    regulariser_value,
+    successive_prox,
 )
 
-__all__ = ["LpGroupNorm", "prox_group_lasso", "prox_sparse_mkl", "prox_squared_l2"]
+__all__ = [
+    "ElasticNetMKL",
+    "GroupLasso",
+    "LpGroupNorm",
+    "OverlappingGroups",
+    "PowerNorm",
+    "Regulariser",
+    "SparseGroupLasso",
+    "SparseMKL",
+    "SquaredL2",
+    "SquaredPNorm",
+    "SumOf",
+    "Term",
+    "prox_elastic_net",
+    "prox_entries",
+    "prox_group_lasso",
+    "prox_joint",
+    "prox_power",
+    "prox_sparse_mkl",
+    "prox_squared_l2",
+    "prox_squared_p",
+    "regulariser_value",
+    "successive_prox",
+]

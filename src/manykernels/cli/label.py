@@ -1,0 +1,266 @@
+"""``manykernels label``: labels for the tokens of a file."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+
+from manykernels.cli import options as opt
+from manykernels.cli.errors import fail
+from manykernels.cli.learning import choose_kernels
+from manykernels.cli.outputs import STDOUT, check_output, print_json
+from manykernels.cli.progress import shown_warnings
+from manykernels.estimators import SequenceLabeler, load
+from manykernels.io.sequences import (
+    TokenLines,
+    as_arrays,
+    as_tokens,
+    parse_token_lines,
+)
+
+Tokens = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[DATA]",
+        help="Tokens to label: one per line, columns separated by tabs or blanks, an "
+        "empty line between sequences; - for standard input.",
+    ),
+]
+LabelerFile = Annotated[
+    Path,
+    typer.Option("--model", "-m", help="The model's file.", rich_help_panel=opt.FILE),
+]
+Train = Annotated[
+    str | None,
+    typer.Option(
+        "--train",
+        help="File with labels in its last column to learn from first; the model is "
+        "written to --model.",
+        rich_help_panel=opt.FILE,
+    ),
+]
+LabelledOut = Annotated[
+    str,
+    typer.Option(
+        "--out",
+        "-o",
+        help="Where to write the tokens with their labels; - for standard output.",
+        rich_help_panel=opt.REPORT,
+    ),
+]
+Score = Annotated[
+    bool,
+    typer.Option(
+        "--score",
+        help="Compare with the labels in the file's last column instead of writing.",
+        rich_help_panel=opt.REPORT,
+    ),
+]
+Window = Annotated[
+    int,
+    typer.Option(
+        "--window",
+        help="Neighbours on each side whose columns a token sees, where columns are "
+        "text; the model remembers it.",
+        rich_help_panel=opt.MODEL,
+    ),
+]
+Regulariser = Annotated[
+    str | None,
+    typer.Option(
+        "--regulariser",
+        help="sparse_mkl, group_lasso, squared_l2, elastic_net, ...",
+        rich_help_panel=opt.MODEL,
+    ),
+]
+ChainLoss = Annotated[
+    str | None,
+    typer.Option("--loss", help="hinge or crf.", rich_help_panel=opt.MODEL),
+]
+Epochs = Annotated[
+    int | None,
+    typer.Option(
+        "--epochs", help="Passes over the sequences.", rich_help_panel=opt.MODEL
+    ),
+]
+
+
+def label(
+    model: LabelerFile,
+    data: Tokens = None,
+    train: Train = None,
+    out: LabelledOut = STDOUT,
+    score: Score = False,
+    window: Window = 1,
+    kernels: opt.Kernels = None,
+    regulariser: Regulariser = None,
+    loss: ChainLoss = None,
+    C: opt.C = None,
+    epochs: Epochs = None,
+    seed: opt.Seed = None,
+    as_json: opt.AsJson = False,
+    verbose: opt.Verbose = False,
+) -> None:
+    """Learn to label sequences, or label the tokens in a file.
+
+    manykernels label --train train.txt --model tagger.mk
+
+    manykernels label new.txt --model tagger.mk --out labelled.txt
+    """
+    if data is None and train is None:
+        fail("expected a file to label, or --train, got neither; name one")
+    if data == train == STDOUT:
+        fail("expected at most one file from standard input, got two; name the other")
+    if window < 0:
+        fail(f"--window must be 0 or more, got {window}; try 1")
+    check_output("--out", out)
+    lines = None if data is None else _read(data)
+    if train is None:
+        labeler = _load(model)
+    else:
+        check_output("--model", model)
+        given: dict[str, Any] = {
+            "regulariser": regulariser,
+            "loss": loss,
+            "C": C,
+            "max_iter": epochs,
+            "random_state": seed,
+        }
+        chosen = {name: value for name, value in given.items() if value is not None}
+        labeler = SequenceLabeler(choose_kernels(kernels), verbose=verbose, **chosen)
+        _learn(labeler, _read(train), window, model)
+    if lines is None:
+        _tell(_described(labeler), as_json)
+    elif score:
+        X, y = _labelled(labeler, lines)
+        accuracy = labeler.score(X, y), labeler.score_sequences(X, y)
+        _tell(dict(zip(("tokens", "sequences"), accuracy, strict=True)), as_json)
+    else:
+        _write(out, lines, labeler.predict(_inputs(labeler, lines)))
+
+
+def _learn(
+    labeler: SequenceLabeler, lines: TokenLines, window: int, path: Path
+) -> None:
+    if lines.n_columns < 2:
+        fail(
+            "expected labels in the last column of --train and at least one column "
+            "before it, got one column; separate them by tabs"
+        )
+    features = lines.without(lines.n_columns - 1)
+    X: Any = as_arrays(features)
+    if X is None:
+        X = as_tokens(features, window)
+    with shown_warnings(Console(stderr=True)):
+        labeler.fit(X, [np.array(y) for y in lines.column(lines.n_columns - 1)])
+    labeler.save(path)
+
+
+def _load(path: Path) -> SequenceLabeler:
+    labeler = load(path)
+    if not isinstance(labeler, SequenceLabeler):
+        fail(
+            f"expected the file of a labeler, got one of {type(labeler).__name__}; "
+            "learn one with --train"
+        )
+    return labeler
+
+
+def _inputs(labeler: SequenceLabeler, lines: TokenLines) -> Any:
+    """Tokens as in training, with or without a column of labels at the end."""
+    n_columns, window = _columns_of(labeler)
+    if lines.n_columns == n_columns + 1:
+        lines = lines.without(n_columns)
+    if lines.n_columns != n_columns:
+        fail(
+            f"expected lines with {n_columns} columns as in training, and labels after "
+            f"them or not, got {lines.n_columns}; pass the same columns"
+        )
+    if window is not None:
+        return as_tokens(lines, window)
+    arrays = as_arrays(lines)
+    if arrays is None:
+        fail("expected columns of numbers as in training, got text; check the file")
+    return arrays
+
+
+def _columns_of(labeler: SequenceLabeler) -> tuple[int, int | None]:
+    """Columns of a line, and the window; both show in the names of the features."""
+    names = getattr(labeler, "feature_names_in_", None)
+    if names is None:
+        return int(labeler.n_features_in_), None
+    places = [name.split("=")[0].split(":") for name in names if ":" in name]
+    try:
+        found = [(int(column), int(offset)) for column, offset in places]
+        return 1 + max(c for c, _ in found), max(abs(offset) for _, offset in found)
+    except ValueError:
+        fail(
+            "expected a labeler that 'manykernels label --train' wrote, got one with "
+            "other features; label its tokens in Python"
+        )
+
+
+def _labelled(labeler: SequenceLabeler, lines: TokenLines) -> tuple[Any, Any]:
+    n_columns, _ = _columns_of(labeler)
+    if lines.n_columns != n_columns + 1:
+        fail(
+            f"--score needs labels after the {n_columns} columns of training, got "
+            f"{lines.n_columns} columns; add them"
+        )
+    kind = labeler.classes_.dtype.type
+    labels = [np.array(y).astype(kind) for y in lines.column(n_columns)]
+    return _inputs(labeler, lines), labels
+
+
+def _read(path: str) -> TokenLines:
+    if path == STDOUT:
+        return parse_token_lines(sys.stdin.read(), "standard input")
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"expected text in UTF-8 in {path!r}, got byte {error.start} that is none; "
+            "convert the file."
+        ) from None
+    return parse_token_lines(text, repr(path))
+
+
+def _write(path: str, lines: TokenLines, labels: list[np.ndarray]) -> None:
+    parts = []
+    for sequence, found in zip(lines.sequences, labels, strict=True):
+        rows = zip(sequence, found.tolist(), strict=True)
+        parts.append("".join("\t".join([*line, str(y)]) + "\n" for line, y in rows))
+    text = "\n".join(parts)
+    if path == STDOUT:
+        sys.stdout.write(text)
+    else:
+        Path(path).write_text(text, encoding="utf-8")
+
+
+def _described(labeler: SequenceLabeler) -> dict[str, Any]:
+    order = np.argsort(-labeler.kernel_weights_)
+    return {
+        "labels": len(labeler.classes_),
+        "features": labeler.n_features_in_,
+        "epochs": labeler.n_iter_,
+        "objective": labeler.objective_,
+        "kernels": [
+            f"{labeler.kernel_names_[f]} {labeler.kernel_weights_[f]:.3f}"
+            for f in order
+        ],
+    }
+
+
+def _tell(content: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print_json(content)
+        return
+    for name, value in content.items():
+        lines = value if isinstance(value, list) else [value]
+        shown = [f"{v:.4f}" if isinstance(v, float) else str(v) for v in lines]
+        typer.echo(f"{name}: {'; '.join(shown)}")
