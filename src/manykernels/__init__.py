@@ -4,19 +4,40 @@ from importlib import import_module
 from typing import Any
 
 from manykernels import banks, datasets, kernels, losses, norms, solvers
-from manykernels.estimators import MKLClassifier, load
+from manykernels.estimators import (
+    DependencyParser,
+    MKLClassifier,
+    MKLClassifierCV,
+    MKLRegressor,
+    MKLRegressorCV,
+    PolynomialMKLClassifier,
+    PolynomialMKLRegressor,
+    SequenceLabeler,
+    kernel_alignments,
+    load,
+    rank_kernels,
+)
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "DependencyParser",
     "MKLClassifier",
+    "MKLClassifierCV",
+    "MKLRegressor",
+    "MKLRegressorCV",
+    "PolynomialMKLClassifier",
+    "PolynomialMKLRegressor",
+    "SequenceLabeler",
     "__version__",
     "banks",
     "datasets",
+    "kernel_alignments",
     "kernels",
     "load",
     "losses",
     "norms",
+    "rank_kernels",
     "report",
     "solvers",
 ]

@@ -23,7 +23,8 @@ SUM_ROWS = 4096  # support rows whose features are held at a time
 class BlockModel:
     """scores(x) = sum_f weights_f sum_j k_f(x, x_j) coef_j over the support rows.
 
-    Weights sum to one; the common factor is in the coefficients. New rows are
+    Weights sum to one; the common factor is in the coefficients. Outputs share the
+    weights, or each has a column of its own. New rows are
     evaluated in float64 whatever the storage, so that a row's scores do not depend on
     the rows it comes with.
 
@@ -39,13 +40,13 @@ class BlockModel:
 
     kernels: KernelSet  # reference rows are the support rows
     coef: Array  # (support rows, outputs)
-    weights: Array  # (kernels,)
+    weights: Array  # (kernels,) or (kernels, outputs)
 
     @classmethod
     def from_expansion(cls, kernels: KernelSet, model: Expansion) -> BlockModel:
         """Keep the support rows of a solution on the kernels' reference rows."""
         support = support_of(model.coef)
-        total = float(model.weights.sum())
+        total = model.weights.sum(axis=0)
         coef = total * model.coef[support]
         return cls(kernels.for_new_rows(support), coef, model.weights / total)
 
@@ -58,6 +59,8 @@ class BlockModel:
 
     def scores(self, X: Any) -> Array:
         """Scores of new rows, shape (rows, outputs)."""
+        if self.weights.ndim == 2:
+            return np.asarray(self.block_scores(X).sum(axis=1))
         parts = [self._combined(block) @ self.coef for block in self._blocks(X)]
         return np.concatenate([*parts, np.empty((0, self.coef.shape[1]))])
 
@@ -65,14 +68,14 @@ class BlockModel:
         """Each kernel's part of the scores, shape (rows, kernels, outputs)."""
         shape = (self.kernels.n_kernels, self.coef.shape[1])
         parts = [
-            np.moveaxis(block @ self.coef, 0, 1) * self.weights[:, None]
+            np.moveaxis(block @ self.coef, 0, 1) * self.weights.reshape(shape[0], -1)
             for block in self._blocks(X)
         ]
         return np.concatenate([*parts, np.empty((0, *shape))])
 
     def _blocks(self, X: Any) -> Iterator[Array]:
         """Values of new rows with the support rows, shape (kernels, some rows, N)."""
-        used = self.kernels.only(np.flatnonzero(self.weights)).astype(np.float64)
+        used = self.kernels.only(used_kernels(self.weights)).astype(np.float64)
         return (block for _, block in used.cross(X))
 
     def _combined(self, block: Array) -> Array:
@@ -105,14 +108,14 @@ class FeatureModel:
     kernels: KernelSet  # without rows; its support says which rows had coefficients
     blocks: list[Array]  # (feature columns, outputs) for every kernel
     coef: Array  # (support rows, outputs)
-    weights: Array  # (kernels,)
+    weights: Array  # (kernels,) or (kernels, outputs)
 
     @classmethod
     def from_rows(cls, model: BlockModel) -> FeatureModel:
         """Sum up the features of the support rows."""
         columns = model.kernels.n_feature_columns()
         blocks = [np.zeros((n, model.coef.shape[1])) for n in columns]
-        kernels = model.kernels.only(np.flatnonzero(model.weights)).astype(np.float64)
+        kernels = model.kernels.only(used_kernels(model.weights)).astype(np.float64)
         for start in range(0, len(model.coef), SUM_ROWS):
             rows = np.arange(start, min(start + SUM_ROWS, len(model.coef)))
             for f, phi in enumerate(kernels.restrict(rows).features() or []):
@@ -131,7 +134,7 @@ class FeatureModel:
     def block_scores(self, X: Any) -> Array:
         """Each kernel's part of the scores, shape (rows, kernels, outputs)."""
         shape = (self.kernels.n_kernels, self.coef.shape[1])
-        used = self.kernels.only(np.flatnonzero(self.weights)).astype(np.float64)
+        used = self.kernels.only(used_kernels(self.weights)).astype(np.float64)
         parts = [np.empty((0, *shape))]
         for rows, features in used.feature_blocks(X):
             out = np.zeros((rows.stop - rows.start, *shape))
@@ -150,7 +153,18 @@ def without_rows(model: BlockModel) -> Model:
     return FeatureModel.from_rows(model) if model.kernels.is_explicit else model
 
 
+def used_kernels(weights: Array) -> NDArray[np.intp]:
+    """Positions of the kernels that some output gives a weight.
+
+    Examples
+    --------
+    >>> used_kernels(np.array([[0.0, 0.0], [0.5, 0.0]])).tolist()
+    [1]
+    """
+    return np.flatnonzero(weights.reshape(len(weights), -1).any(axis=1))
+
+
 def _expansion(coef: Array, weights: Array, norm: LpGroupNorm) -> Expansion:
     """Coefficients and weights with ||d||_r = 1 instead of a sum of one."""
-    normalized = norm.normalize_weights(weights)
-    return Expansion(coef / normalized.sum(), normalized)
+    normalized = np.apply_along_axis(norm.normalize_weights, 0, weights)
+    return Expansion(coef / normalized.sum(axis=0), normalized)

@@ -82,9 +82,12 @@ class GramBank:
 
     def block_scores(self, coef: Array) -> Values:
         """K_f coef for every f, shape (outputs, blocks, rows)."""
-        out = np.empty((coef.shape[1], self.n_blocks, self.n_rows), self.dtype)
         support = support_of(coef)
         active = coef[support].T.astype(self.dtype)
+        if len(support) == self.n_rows:  # one product with the stack as it lies
+            flat = self.stack.reshape(self.n_rows, -1)
+            return np.asarray(active @ flat).reshape(-1, self.n_blocks, self.n_rows)
+        out = np.empty((coef.shape[1], self.n_blocks, self.n_rows), self.dtype)
         for f in range(self.n_blocks):
             out[:, f, :] = active @ self.stack[support, f, :]
         return out

@@ -25,8 +25,11 @@ JITTERS = (1e-6, 1e-4, 1e-2)  # of the mean diagonal, as kernels may be singular
 def calibrate(problem: Problem, model: Expansion) -> float:
     """The temperature for a model, from estimates of leave-one-out scores.
 
-    One number needs no more than some thousands of rows.
+    One number needs no more than some thousands of rows. Scores learnt with the log
+    loss are logarithms of probabilities as they are.
     """
+    if problem.loss.name == "log":
+        return 1.0
     if problem.n_rows <= ENOUGH_ROWS:
         rows = np.arange(problem.n_rows)
         scores = problem.bank.scores(model.coef, model.weights)

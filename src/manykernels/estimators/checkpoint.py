@@ -87,7 +87,7 @@ def _identity(kernels: KernelSet, problem: Problem, solver: Any) -> str:
     words = [
         fingerprint(kernels),
         type(problem.bank).__name__,
-        problem.loss.name,
+        repr(problem.loss),
         repr((problem.norm.p, problem.C, problem.n_outputs)),
         type(solver).__name__,
         repr(sorted(settings.items())),

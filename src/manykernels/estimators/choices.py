@@ -9,11 +9,25 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from manykernels.losses import Loss, MulticlassHinge
+from manykernels.losses import (
+    Loss,
+    MulticlassHinge,
+    SmoothedHinge,
+    Softmax,
+    SquaredHinge,
+)
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Auto, DualAscent, Obscure, Pegasos
+from manykernels.solvers.smooth import TruncatedNewton
+from manykernels.solvers.spom import SPOM
+from manykernels.solvers.svrg import SVRG
 
-LOSSES = {"hinge": MulticlassHinge}
+LOSSES: dict[str, Callable[[], Loss]] = {
+    "hinge": MulticlassHinge,
+    "log": Softmax,
+    "smoothed_hinge": SmoothedHinge,
+    "squared_hinge": SquaredHinge,
+}
 
 # name -> (tol, max_iter or None, generator) -> solver
 SOLVERS: dict[str, Callable[[float, int | None, np.random.Generator], Any]] = {
@@ -21,9 +35,12 @@ SOLVERS: dict[str, Callable[[float, int | None, np.random.Generator], Any]] = {
     "dual_ascent": lambda tol, limit, rng: DualAscent(
         tol, limit or 200, random_state=rng
     ),
+    "truncated_newton": lambda tol, limit, rng: TruncatedNewton(tol, limit or 200, rng),
+    "svrg": lambda tol, limit, rng: SVRG(tol, limit or 200, random_state=rng),
     "obscure": lambda tol, limit, rng: Obscure(
         tol=tol, batch_passes=limit or 30, random_state=rng
     ),
+    "spom": lambda tol, limit, rng: SPOM(limit or 50, tol, random_state=rng),
     "pegasos": lambda tol, limit, rng: Pegasos(limit or 35, tol, random_state=rng),
 }
 
@@ -67,6 +84,17 @@ def choose_loss(loss: Any) -> Loss:
             "choose one of these."
         )
     return loss
+
+
+def streams_loss(estimator: Any) -> bool:
+    """Whether `partial_fit` knows the loss; as scikit-learn's `available_if` asks."""
+    loss = choose_loss(estimator.loss).name
+    if loss != "hinge":
+        raise ValueError(
+            f"partial_fit handles the hinge loss only, got the loss {loss!r}; use "
+            "loss='hinge', or fit."
+        )
+    return True
 
 
 def choose_solver(solver: Any, tol: Any, max_iter: Any, random_state: Any) -> Any:

@@ -6,30 +6,22 @@ from typing import Any
 
 import numpy as np
 from scipy.special import softmax
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from manykernels.banks import build_bank
-from manykernels.banks.bands import working_dtype
 from manykernels.banks.base import support_of
+from manykernels.estimators.base import MKLEstimator
 from manykernels.estimators.calibration import calibrate
-from manykernels.estimators.checkpoint import open_checkpoint
 from manykernels.estimators.choices import (
     choose_generator,
     choose_loss,
     choose_norm,
     choose_solver,
     require_number,
+    streams_loss,
 )
-from manykernels.estimators.effort import shown_log, warn_if_long
-from manykernels.estimators.inputs import (
-    check_matrices,
-    check_table,
-    reads_matrices,
-    require_finite_scores,
-    training_kernels,
-)
+from manykernels.estimators.inputs import require_finite_scores, training_kernels
 from manykernels.estimators.online import (
     OnlinePast,
     OnlineResult,
@@ -39,18 +31,18 @@ from manykernels.estimators.online import (
     learns_online,
 )
 from manykernels.estimators.persistence import save_classifier
-from manykernels.estimators.reporting import progress_callback, warn_unless_converged
+from manykernels.estimators.reporting import progress_callback
 from manykernels.estimators.targets import (
     Labelled,
     check_same_classes,
     first_classes,
 )
-from manykernels.kernels import Kernel, KernelSet
+from manykernels.kernels import KernelSet
 from manykernels.model import without_rows
-from manykernels.solvers import Expansion, Problem, SolveResult
+from manykernels.solvers import Problem, SolveResult
 
 
-class MKLClassifier(ClassifierMixin, BaseEstimator):
+class MKLClassifier(ClassifierMixin, MKLEstimator):
     r"""Learn a classifier and the weight of every kernel together.
 
     Minimises :math:`\frac12 \|w\|_{2,p}^2 + C \sum_i c_i\, loss(s_i, y_i)` over all
@@ -68,12 +60,14 @@ class MKLClassifier(ClassifierMixin, BaseEstimator):
         1 selects few kernels with exact zeros, 2 trusts all kernels alike.
     C : float, default=1.0
         Weight of the losses; ``lambda = 1 / (C n)`` in the papers.
-    loss : str, default="hinge"
-        The multiclass hinge loss; two classes are no special case.
+    loss : {"hinge", "log", "smoothed_hinge", "squared_hinge"} or loss
+        The multiclass hinge loss by default; two classes are no special case. "log"
+        learns probabilities, see :mod:`manykernels.losses` for all of them.
     solver : str or solver, default="auto"
         "auto" ends with a certified relative gap of at most `tol` or a
-        ConvergenceWarning; also "dual_ascent", "obscure", "pegasos". A solver object
-        keeps its own tolerance, limit and seed.
+        ConvergenceWarning; also "dual_ascent", "obscure", "pegasos" for the hinge
+        loss, "truncated_newton", "svrg" for the others. A solver object keeps its own
+        tolerance, limit and seed.
     tol : float, default=1e-2
         Relative duality gap to reach.
     max_iter : int, optional
@@ -136,7 +130,7 @@ class MKLClassifier(ClassifierMixin, BaseEstimator):
     n_iter_ : int
     temperature_ : float
         Divides the scores in `predict_proba`; fitted on estimates of the training
-        rows' leave-one-out scores.
+        rows' leave-one-out scores, and 1 for the log loss.
     n_features_in_ : int
         Columns of the table, or training rows of given matrices.
     feature_names_in_ : array of str
@@ -220,25 +214,25 @@ class MKLClassifier(ClassifierMixin, BaseEstimator):
         X = self._check_X(X, reset=True, min_rows=2)
         rows = Labelled.of(X, y, sample_weight, self.class_weight)
         kernels = self._fit_kernels(specs, X, rows.kept)
-        with shown_log(self.verbose):
-            warn_if_long(kernels)
-            bank = build_bank(
-                kernels, self.storage, self.memory_limit, self.storage_dir, self.dtype
-            )
+        bank = self._build_bank(kernels)
         n_classes = len(rows.classes)
         problem = Problem(bank, rows.target, n_classes, loss, norm, C, rows.weight)
-        start = self._warm_start(kernels, problem, rows.classes)
-        saved = open_checkpoint(self.checkpoint, kernels, problem, solver)
-        # Solvers from elsewhere need not know about checkpoints.
-        options = {} if saved is None else {"checkpoint": saved}
-        result = solver.solve(problem, start, callback, **options)
-        warn_unless_converged(solver, result)
+        start = None
+        if np.array_equal(rows.classes, getattr(self, "classes_", ())):
+            start = self._warm_start(kernels, problem)
+        result = self._solve(solver, kernels, problem, start, callback)
+        return self._finish(kernels, rows, problem, result)
+
+    def _finish(
+        self, kernels: KernelSet, rows: Labelled, problem: Problem, result: SolveResult
+    ) -> MKLClassifier:
+        """Fitted attributes from the solution of a problem."""
         self.classes_ = rows.classes
         past = OnlinePast.of(kernels, problem, result.model)
         support = rows.kept[support_of(result.model.coef)]
         return self._store(past, support, calibrate(problem, result.model), result)
 
-    @available_if(learns_online)
+    @available_if(lambda self: streams_loss(self) and learns_online(self))
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
     ) -> MKLClassifier:
@@ -326,42 +320,6 @@ class MKLClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "dual_coef_")
         save_classifier(self, path)
 
-    def _check_X(self, X: Any, reset: bool, min_rows: int = 1) -> Any:
-        check = check_matrices if reads_matrices(self.kernels) else check_table
-        return check(self, X, reset, min_rows)
-
-    def _fit_kernels(self, specs: list[Kernel], X: Any, kept: np.ndarray) -> KernelSet:
-        """Kernels on the kept rows; only given matrices need the others' columns."""
-        given = reads_matrices(self.kernels)
-        kernels = KernelSet.fit(
-            specs,
-            X if given or len(kept) == X.shape[0] else X[kept],
-            feature_names=getattr(self, "feature_names_in_", None),
-            dtype=working_dtype(self.dtype),
-            psd=self.psd,
-            random_state=choose_generator(self.random_state),
-        )
-        return kernels.restrict(kept) if len(kept) < kernels.n_train else kernels
-
-    def _warm_start(
-        self, kernels: KernelSet, problem: Problem, classes: np.ndarray
-    ) -> Expansion | None:
-        """The earlier solution as a start, if it speaks of as many rows and kernels."""
-        if not self.warm_start or not hasattr(self, "_model"):
-            return None
-        known = self._model.kernels
-        if not (
-            np.array_equal(classes, self.classes_)
-            and known.n_train == kernels.n_train
-            and known.n_kernels == kernels.n_kernels
-        ):
-            return None
-        start = self._model.expansion(problem.norm)
-        coef = np.zeros((kernels.n_train, len(classes)))
-        coef[known.support] = start.coef
-        rows = slice(None) if kernels.support is None else kernels.support
-        return Expansion(coef[rows], start.weights)
-
     def _online_settings(self, n_classes: int) -> OnlineSettings:
         return OnlineSettings(
             n_classes,
@@ -396,11 +354,3 @@ class MKLClassifier(ClassifierMixin, BaseEstimator):
         self.history_ = result.history
         self.n_iter_ = len(result.history)
         return self
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        given = reads_matrices(self.kernels)
-        tags.input_tags.pairwise = given
-        tags.input_tags.three_d_array = given
-        tags.input_tags.sparse = not given
-        return tags

@@ -51,7 +51,7 @@ def warn_if_long(kernels: KernelSet) -> None:
             f"{seconds / 60:.0f} minutes; try fewer rows or kernels first, or "
             "solver='obscure' with a small max_iter.",
             UserWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
 

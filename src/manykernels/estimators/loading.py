@@ -6,10 +6,33 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from manykernels.estimators.classifier import MKLClassifier
+from manykernels.estimators.dependency_parser import DependencyParser
 from manykernels.estimators.online import OnlinePast
+from manykernels.estimators.parser_files import restore_parser
 from manykernels.estimators.persistence import load_classifier
+from manykernels.estimators.polynomial_classifier import PolynomialMKLClassifier
+from manykernels.estimators.polynomial_files import restore_polynomial
+from manykernels.estimators.polynomial_regressor import PolynomialMKLRegressor
+from manykernels.estimators.regressor import MKLRegressor
+from manykernels.estimators.regressor_files import restore_regressor
+from manykernels.estimators.sequence_files import restore_labeler
+from manykernels.estimators.sequence_labeler import SequenceLabeler
 
-ESTIMATORS = {"MKLClassifier": MKLClassifier}
+ESTIMATORS: dict[str, type] = {
+    "DependencyParser": DependencyParser,
+    "MKLClassifier": MKLClassifier,
+    "MKLRegressor": MKLRegressor,
+    "PolynomialMKLClassifier": PolynomialMKLClassifier,
+    "PolynomialMKLRegressor": PolynomialMKLRegressor,
+    "SequenceLabeler": SequenceLabeler,
+}
+RESTORERS = {
+    "DependencyParser": restore_parser,
+    "MKLRegressor": restore_regressor,
+    "PolynomialMKLClassifier": restore_polynomial,
+    "PolynomialMKLRegressor": restore_polynomial,
+    "SequenceLabeler": restore_labeler,
+}
 
 
 def load(path: Any, functions: Mapping[str, Callable[..., Any]] | None = None) -> Any:
@@ -33,4 +56,4 @@ def load(path: Any, functions: Mapping[str, Callable[..., Any]] | None = None) -
     >>> mk.load(path).predict([[0.2]]).tolist()
     ['low']
     """
-    return load_classifier(ESTIMATORS, OnlinePast, path, functions)
+    return load_classifier(ESTIMATORS, OnlinePast, path, functions, RESTORERS)

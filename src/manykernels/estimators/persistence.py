@@ -48,10 +48,18 @@ def load_classifier(
     past: Callable[..., Any],
     path: str | os.PathLike[str],
     functions: Mapping[str, Callable[..., Any]] | None,
+    restorers: Mapping[str, Callable[..., Any]] | None = None,
 ) -> Any:
-    """The estimator in a file, of one of the classes in `estimators`."""
+    """The estimator in a file, of one of the classes in `estimators`.
+
+    Estimators with files of another shape have functions of their own in `restorers`.
+    """
     content, arrays = read_container(path)
     try:
+        special = (restorers or {}).get(content["estimator"])
+        if special is not None:
+            cls = estimators[content["estimator"]]
+            return special(cls, content, arrays, functions)
         return _restore(estimators, past, content, arrays, functions)
     except ModelFileError:
         raise

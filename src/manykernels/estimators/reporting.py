@@ -8,8 +8,24 @@ from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
-from manykernels.solvers import Auto, DualAscent, Epoch, SolveResult
+from manykernels.solvers import (
+    Auto,
+    DualAscent,
+    Epoch,
+    SolveResult,
+    TruncatedNewton,
+)
 from manykernels.solvers.progress import ProgressPrinter
+from manykernels.solvers.regression_ascent import RegressionAscent
+from manykernels.solvers.ridge import Ridge
+
+CERTIFIED = (
+    Auto,
+    DualAscent,
+    RegressionAscent,
+    Ridge,
+    TruncatedNewton,
+)
 
 
 def progress_callback(
@@ -36,11 +52,11 @@ def warn_unless_converged(solver: Any, result: SolveResult) -> None:
     """Warn where a solver that promises a certificate did not reach its gap."""
     if result.converged or result.stopped:
         return
-    if isinstance(solver, Auto | DualAscent):
+    if isinstance(solver, CERTIFIED):
         warnings.warn(
             f"The relative duality gap is {result.relative_gap:.2g} after "
             f"{len(result.history)} epochs, above tol={solver.tol:g}; raise max_iter "
             "or tol.",
             ConvergenceWarning,
-            stacklevel=3,
+            stacklevel=4,
         )

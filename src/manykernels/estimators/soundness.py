@@ -20,40 +20,64 @@ def require_sound(estimator: Any) -> None:
 
 def _require_consistent(estimator: Any) -> None:
     """Sizes must agree, or the first prediction would fail in a confusing way."""
-    model, n_classes = estimator._model, len(estimator.classes_)
-    n_support, n_kernels = model.kernels.n_reference, model.kernels.n_kernels
-    members = sorted(f for group in model.kernels.groups for f in group.members)
-    sizes = {
-        "coefficients": model.coef.shape == (n_support, n_classes),
-        "weights": model.weights.shape == (n_kernels,),
+    n_classes = len(estimator.classes_)
+    sizes = model_sizes(estimator, n_classes) | {
+        "weights": estimator._model.weights.ndim == 1,
         "classes": n_classes >= 2,
-        "kernels": members == list(range(n_kernels)),
-        "names": len(model.kernels.names) == n_kernels,
-        "scalings": len(model.kernels.scalings) == n_kernels,
-        "clips": len(model.kernels.clips) == n_kernels,
-        "support": estimator.support_.shape == (n_support,),
-        "labels": estimator._past.target.shape == (n_support,),
-        "maps": _maps_fit(model.kernels),
-        "blocks": _has_its_blocks(model),
+        "labels": estimator._past.target.shape == estimator.support_.shape,
     }
+    require_all(sizes)
+
+
+def require_all(sizes: dict[str, bool]) -> None:
+    """Raise a ValueError that names what is not right."""
     wrong = [name for name, right in sizes.items() if not right]
     if wrong:
         raise ValueError(f"sizes disagree: {', '.join(wrong)}")
 
 
+def model_sizes(estimator: Any, n_outputs: int) -> dict[str, bool]:
+    """What must agree in every fitted model, and whether it does."""
+    model = estimator._model
+    n_support, n_kernels = model.kernels.n_reference, model.kernels.n_kernels
+    members = sorted(f for group in model.kernels.groups for f in group.members)
+    shapes = ((n_kernels,), (n_kernels, n_outputs))
+    return {
+        "coefficients": model.coef.shape == (n_support, n_outputs),
+        "shape of the weights": model.weights.shape in shapes,
+        "kernels": members == list(range(n_kernels)),
+        "names": len(model.kernels.names) == n_kernels,
+        "scalings": len(model.kernels.scalings) == n_kernels,
+        "clips": len(model.kernels.clips) == n_kernels,
+        "support": estimator.support_.shape == (n_support,),
+        "maps": _maps_fit(model.kernels),
+        "blocks": _has_its_blocks(model),
+    }
+
+
 def _require_prediction(estimator: Any) -> None:
-    """A row of zeros must have finite scores, or a later row would fail unexplained."""
+    scores = zero_scores(estimator)
+    if scores is None:
+        return
+    scores = scores / estimator.temperature_
+    if scores.shape != (1, len(estimator.classes_)) or not np.isfinite(scores).all():
+        raise ValueError("its scores are no finite numbers")
+
+
+def zero_scores(estimator: Any) -> np.ndarray | None:
+    """Scores of a row of zeros, without which a later row would fail unexplained.
+
+    None where a function from elsewhere need not take zeros.
+    """
     kernels = estimator._model.kernels
     given = any(kernel.family == "given" for kernel in kernels.kernels)
     width = kernels.n_train if given else kernels.n_columns
     if estimator.n_features_in_ != width or isinstance(width, bool):
         raise ValueError(f"{estimator.n_features_in_!r} features, {width!r} columns")
     if any(kernel.family == "custom" for kernel in kernels.kernels):
-        return  # a function from elsewhere need not take zeros
+        return None
     shape = (1, width, kernels.n_columns) if given else (1, width)
-    scores = estimator._model.scores(np.zeros(shape)) / estimator.temperature_
-    if scores.shape != (1, len(estimator.classes_)) or not np.isfinite(scores).all():
-        raise ValueError("its scores are no finite numbers")
+    return np.asarray(estimator._model.scores(np.zeros(shape)))
 
 
 def _maps_fit(kernels: KernelSet) -> bool:

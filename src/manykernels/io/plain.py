@@ -21,6 +21,11 @@ from manykernels.kernels.psd import Clip
 from manykernels.kernels.rows import Rows
 from manykernels.kernels.scaling import Scaling
 from manykernels.model import BlockModel, FeatureModel
+from manykernels.solvers.products.model import (
+    ColumnScale,
+    MonomialModel,
+    ProductKernelModel,
+)
 
 PARTS: dict[str, type] = {
     cls.__name__: cls
@@ -37,6 +42,9 @@ PARTS: dict[str, type] = {
         Rows,
         Scaling,
         Clip,
+        ColumnScale,
+        MonomialModel,
+        ProductKernelModel,
     )
 }
 KERNELS: dict[str, type[Kernel]] = {

@@ -6,8 +6,11 @@ from manykernels.losses.residual import EpsilonInsensitive, Huber, Squared
 from manykernels.losses.smoothed_hinge import SmoothedHinge
 from manykernels.losses.softmax import Softmax
 from manykernels.losses.squared_hinge import SquaredHinge
+from manykernels.losses.structured import CRF, ChainLoss, StructuredHinge
 
 __all__ = [
+    "CRF",
+    "ChainLoss",
     "EpsilonInsensitive",
     "Huber",
     "Loss",
@@ -16,4 +19,5 @@ __all__ = [
     "Softmax",
     "Squared",
     "SquaredHinge",
+    "StructuredHinge",
 ]

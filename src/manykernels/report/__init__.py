@@ -1,5 +1,6 @@
 """Pictures of fitted models."""
 
+from manykernels.report.interactions import plot_interactions
 from manykernels.report.pictures import (
     plot_convergence,
     plot_fit,
@@ -7,4 +8,10 @@ from manykernels.report.pictures import (
     plot_weights,
 )
 
-__all__ = ["plot_convergence", "plot_fit", "plot_gap", "plot_weights"]
+__all__ = [
+    "plot_convergence",
+    "plot_fit",
+    "plot_gap",
+    "plot_interactions",
+    "plot_weights",
+]

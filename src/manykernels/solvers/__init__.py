@@ -4,17 +4,28 @@ from manykernels.solvers.auto import Auto
 from manykernels.solvers.dual_ascent import DualAscent
 from manykernels.solvers.loop import Epoch, InterruptedFitWarning, SolveResult
 from manykernels.solvers.obscure import Obscure
+from manykernels.solvers.online_proximal import OnlineProximal
 from manykernels.solvers.pegasos import Pegasos
 from manykernels.solvers.problem import Expansion, Problem
+from manykernels.solvers.products import ColumnGeneration, RandomizedMirrorDescent
+from manykernels.solvers.smooth import TruncatedNewton
+from manykernels.solvers.spom import SPOM
+from manykernels.solvers.svrg import SVRG
 
 __all__ = [
+    "SPOM",
+    "SVRG",
     "Auto",
+    "ColumnGeneration",
     "DualAscent",
     "Epoch",
     "Expansion",
     "InterruptedFitWarning",
     "Obscure",
+    "OnlineProximal",
     "Pegasos",
     "Problem",
+    "RandomizedMirrorDescent",
     "SolveResult",
+    "TruncatedNewton",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
@@ -11,7 +12,11 @@ from manykernels.solvers.dual_ascent import DualAscent
 from manykernels.solvers.loop import Callback, Checkpoint, SolveResult
 from manykernels.solvers.obscure import Obscure
 from manykernels.solvers.problem import Expansion, Problem
-from manykernels.solvers.requirements import require_hinge
+from manykernels.solvers.regression import is_moderate
+from manykernels.solvers.regression_ascent import RegressionAscent
+from manykernels.solvers.requirements import require_known_loss
+from manykernels.solvers.ridge import Ridge
+from manykernels.solvers.smooth import TruncatedNewton
 
 ONLINE_PASSES = 2
 ONLINE_P = 1.1  # the online stage needs p > 1, and is slow close to 1
@@ -19,19 +24,36 @@ FEW_ROWS = 100  # problems that dual ascent solves before the online stage has b
 MANY_ROWS = 10_000  # above that, growing working sets give a start sooner
 
 
+class Certified(Protocol):
+    """A solver that ends with a certificate."""
+
+    def solve(
+        self,
+        problem: Problem,
+        start: Expansion | None = None,
+        callback: Callback | None = None,
+        checkpoint: Checkpoint | None = None,
+    ) -> SolveResult:
+        """Solve to a relative gap."""
+
+
 @dataclass(frozen=True)
 class Auto:
-    """Certified: OBSCURE's online stage for a start, then dual ascent to the gap.
+    """Certified, whatever the loss: each one has the solver that suits it best.
 
-    Which steps are taken depends on the number of rows, never on where kernel values
-    are held: every storage gives the same fit.
+    Hinge: OBSCURE's online stage for a start, then dual ascent to the gap. Squared
+    loss with a moderate number of rows: exact solves. Other smooth losses: Newton's
+    method. Epsilon-insensitive: dual ascent.
+
+    Which steps are taken depends on the loss and the number of rows, never on where
+    kernel values are held: every storage gives the same fit.
 
     Parameters
     ----------
     tol : float
         Relative duality gap to reach.
     max_iter : int
-        Rounds of dual ascent at most.
+        Rounds at most.
     random_state : int, Generator or None
     """
 
@@ -47,14 +69,27 @@ class Auto:
         checkpoint: Checkpoint | None = None,
     ) -> SolveResult:
         """Solve to the relative gap `tol`, or until `max_iter` rounds are spent."""
-        require_hinge(problem, type(self).__name__)
         rng = np.random.default_rng(self.random_state)
+        solver = self.choose(problem, rng)
         resumed = checkpoint is not None and checkpoint.load() is not None
         online = FEW_ROWS < problem.n_rows <= MANY_ROWS
-        if start is None and not resumed and online:
+        if isinstance(solver, DualAscent) and start is None and not resumed and online:
             start = self._online_start(problem, rng)
-        ascent = DualAscent(tol=self.tol, max_iter=self.max_iter, random_state=rng)
-        return ascent.solve(problem, start, callback, checkpoint)
+        return solver.solve(problem, start, callback, checkpoint)
+
+    def choose(
+        self, problem: Problem, rng: np.random.Generator | None = None
+    ) -> Certified:
+        """The solver for this problem's loss and size."""
+        loss, settings = problem.loss, (self.tol, self.max_iter)
+        if loss.name == "hinge":
+            return DualAscent(*settings, random_state=rng)
+        if loss.name == "epsilon_insensitive":
+            return RegressionAscent(*settings, rng)
+        if loss.name == "squared" and is_moderate(problem):
+            return Ridge(*settings, rng)
+        require_known_loss(problem, type(self).__name__)
+        return TruncatedNewton(*settings, rng)
 
     def _online_start(self, problem: Problem, rng: np.random.Generator) -> Expansion:
         smooth = replace(problem, norm=LpGroupNorm(max(problem.norm.p, ONLINE_P)))
