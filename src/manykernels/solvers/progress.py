@@ -9,6 +9,8 @@ import numpy as np
 
 from manykernels.solvers.loop import Epoch
 
+ENOUGH = 0.5  # a gap that has hardly moved says nothing about the time left
+
 
 class ProgressPrinter:
     """Print epoch, objective, gap and an estimate of the time left.
@@ -40,7 +42,7 @@ class ProgressPrinter:
     def _seconds_left(self, line: Epoch) -> float | None:
         """Extrapolate the gap, which falls about geometrically."""
         first = self._first
-        if first is None or not 0.0 < self.tol < line.gap < first.gap:
+        if first is None or not 0.0 < self.tol < line.gap < ENOUGH * first.gap:
             return None
         rate = np.log(first.gap / line.gap) / max(line.time - first.time, 1e-9)
         return float(np.log(line.gap / self.tol) / rate)
