@@ -33,7 +33,7 @@ def main() -> None:
         __doc__,
         kills=(20, "kills of each kind"),
         seed=(0, "seed of the moments"),
-        tol=(1e-9, "relative gap, to make the fit long"),
+        tol=(1e-7, "relative gap, to make the fit long"),
     )
     rng = np.random.default_rng(options.seed)
     with tempfile.TemporaryDirectory() as name:
