@@ -89,7 +89,18 @@ class DualAscent:
 class _Rounds(Remembers):
     """The state of the search: coefficients, weights, and the rows at work."""
 
-    remembered = ("coef", "rows", "rough", "gap", "goal", "done", "updates")
+    remembered = (
+        "coef",
+        "rows",
+        "rough",
+        "gap",
+        "goal",
+        "done",
+        "updates",
+        "rng",
+        "search",
+        "mixture",
+    )
 
     def __init__(
         self,
@@ -120,20 +131,9 @@ class _Rounds(Remembers):
         while self.done < self.solver.max_iter:
             yield self._round()
 
-    def state(self) -> State:
-        """The search between two rounds; the working set's kernel is made anew."""
-        return super().state() | {
-            "random": self.rng.bit_generator.state,
-            "search": self.search.state(),
-            "mixture": self.mixture.state(),
-        }
-
     def restore(self, state: State) -> None:
-        """Go on from an earlier state."""
+        """Go on from an earlier state; the working set's kernel is made anew."""
         super().restore(state)
-        self.rng.bit_generator.state = state["random"]
-        self.search.restore(state["search"])
-        self.mixture.restore(state["mixture"])
         self._work = None
 
     def _round(self) -> Iterate | None:

@@ -25,7 +25,7 @@ class Passes(Remembers):
         pass without an update, as another one would change nothing.
     """
 
-    remembered = ("stage", "done", "radius")
+    remembered = ("stage", "done", "radius", "rng")
 
     def __init__(
         self,
@@ -62,13 +62,9 @@ class Passes(Remembers):
 
     def state(self) -> State:
         """The search between two passes."""
-        return super().state() | {
-            "random": self.rng.bit_generator.state,
-            "descent": self.descent.stored(),
-        }
+        return super().state() | {"descent": self.descent.stored()}
 
     def restore(self, state: State) -> None:
         """Go on from an earlier state."""
         super().restore(state)
-        self.rng.bit_generator.state = state["random"]
         self.descent.restore(state["descent"])

@@ -19,7 +19,7 @@ from manykernels.solvers.loop import (
 )
 from manykernels.solvers.problem import Expansion, Problem
 from manykernels.solvers.ridge_exact import few_threads
-from manykernels.solvers.state import Remembers, State
+from manykernels.solvers.state import Remembers
 from manykernels.solvers.weight_steps import WeightSteps
 
 Array = NDArray[np.float64]
@@ -84,7 +84,7 @@ class RegressionAscent:
 class _Rounds(Remembers):
     """Coefficients, the weights that are being tried, and what was asked of them."""
 
-    remembered = ("coef", "done", "goal")
+    remembered = ("coef", "done", "goal", "rng", "newton")
 
     def __init__(
         self,
@@ -105,19 +105,6 @@ class _Rounds(Remembers):
         self.goal = FIRST_GOAL
         weights = problem.norm.normalize_weights(start.weights)
         self.newton = WeightSteps(problem.norm, weights[None])
-
-    def state(self) -> State:
-        """The search between two rounds."""
-        return super().state() | {
-            "random": self.rng.bit_generator.state,
-            "newton": self.newton.state(),
-        }
-
-    def restore(self, state: State) -> None:
-        """Go on from an earlier state."""
-        super().restore(state)
-        self.rng.bit_generator.state = state["random"]
-        self.newton.restore(state["newton"])
 
     def iterates(self) -> Iterator[Iterate]:
         """One frozen problem each."""

@@ -22,7 +22,7 @@ from manykernels.solvers.ridge_exact import (
     few_threads,
     solve_exactly,
 )
-from manykernels.solvers.state import Remembers, State
+from manykernels.solvers.state import Remembers
 from manykernels.solvers.weight_steps import WeightSteps
 
 START_SHARE = 4  # a sample of one row in so many gives the first weights
@@ -141,7 +141,7 @@ def require_direct(problem: Problem) -> None:
 class _Search(Remembers):
     """The weights that are being tried, and how many factors were spent."""
 
-    remembered = ("done",)
+    remembered = ("done", "newton")
 
     def __init__(self, problem: Problem, start: Expansion, max_iter: int) -> None:
         self.problem = problem
@@ -149,15 +149,6 @@ class _Search(Remembers):
         self.done = 0
         weights = problem.norm.normalize_weights(start.weights)
         self.newton = WeightSteps(problem.norm, weights[None])
-
-    def state(self) -> State:
-        """The search between two factors."""
-        return super().state() | {"newton": self.newton.state()}
-
-    def restore(self, state: State) -> None:
-        """Go on from an earlier state."""
-        super().restore(state)
-        self.newton.restore(state["newton"])
 
     def iterates(self) -> Iterator[Iterate]:
         """One Cholesky factor each."""

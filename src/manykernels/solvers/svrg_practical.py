@@ -64,7 +64,18 @@ class SharedEpochs(Remembers):
     accelerated closed form, when the frozen problem is solved well enough for it.
     """
 
-    remembered = ("coef", "eta", "limit", "passes", "epoch", "gap", "inner")
+    remembered = (
+        "coef",
+        "eta",
+        "limit",
+        "passes",
+        "epoch",
+        "gap",
+        "inner",
+        "rng",
+        "search",
+        "mixture",
+    )
 
     def __init__(
         self,
@@ -90,20 +101,9 @@ class SharedEpochs(Remembers):
         self._features = _features(problem)
         self._stage: Stage | None = None
 
-    def state(self) -> State:
-        """The search between two epochs; the combined kernel is made anew."""
-        return super().state() | {
-            "random": self.rng.bit_generator.state,
-            "search": self.search.state(),
-            "mixture": self.mixture.state(),
-        }
-
     def restore(self, state: State) -> None:
-        """Go on from an earlier state."""
+        """Go on from an earlier state; the combined kernel is made anew."""
         super().restore(state)
-        self.rng.bit_generator.state = state["random"]
-        self.search.restore(state["search"])
-        self.mixture.restore(state["mixture"])
         self._stage = None
 
     def iterates(self) -> Iterator[Iterate]:

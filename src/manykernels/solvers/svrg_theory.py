@@ -14,7 +14,7 @@ from manykernels.solvers import svrg_descent as descent
 from manykernels.solvers.loop import Iterate
 from manykernels.solvers.problem import Expansion, Problem
 from manykernels.solvers.smooth_kernel import FrozenKernel
-from manykernels.solvers.state import Remembers, State
+from manykernels.solvers.state import Remembers
 from manykernels.solvers.svrg_epoch import block_source, importance, run_epoch
 
 SMALLEST_WEIGHT = 1e-12  # of a block that has vanished: it stays where it is
@@ -50,7 +50,7 @@ class BlockEpochs(Remembers):
     arbitrarily steep.
     """
 
-    remembered = ("coef", "weights", "epoch", "steps", "lengths")
+    remembered = ("coef", "weights", "epoch", "steps", "lengths", "rng")
 
     def __init__(
         self, problem: Problem, start: Expansion, rng: np.random.Generator, eps: float
@@ -77,15 +77,6 @@ class BlockEpochs(Remembers):
             self.weights = self.problem.norm.weights(blocks.norms)
             self.epoch += 1
             yield self._iterate(blocks, steps)
-
-    def state(self) -> State:
-        """The search between two epochs."""
-        return super().state() | {"random": self.rng.bit_generator.state}
-
-    def restore(self, state: State) -> None:
-        """Go on from an earlier state."""
-        super().restore(state)
-        self.rng.bit_generator.state = state["random"]
 
     def objective(self) -> float:
         """g(w) of the blocks as they are."""
