@@ -17,7 +17,20 @@ from manykernels.losses import (
     SquaredHinge,
 )
 from manykernels.norms import LpGroupNorm
-from manykernels.solvers import Auto, DualAscent, Obscure, Pegasos
+from manykernels.solvers import (
+    OM2,
+    SILP,
+    SMOMKL,
+    UFO,
+    Auto,
+    DualAscent,
+    GroupLassoMKL,
+    Kloft,
+    LevelMethod,
+    Obscure,
+    Pegasos,
+    SimpleMKL,
+)
 from manykernels.solvers.smooth import TruncatedNewton
 from manykernels.solvers.spom import SPOM
 from manykernels.solvers.svrg import SVRG
@@ -42,6 +55,14 @@ SOLVERS: dict[str, Callable[[float, int | None, np.random.Generator], Any]] = {
     ),
     "spom": lambda tol, limit, rng: SPOM(limit or 50, tol, random_state=rng),
     "pegasos": lambda tol, limit, rng: Pegasos(limit or 35, tol, random_state=rng),
+    "ufo": lambda tol, limit, rng: UFO(limit or 300, tol=tol, random_state=rng),
+    "om2": lambda tol, limit, rng: OM2(limit or 5, tol, random_state=rng),
+    "kloft": lambda tol, limit, rng: Kloft(tol, limit or 500, random_state=rng),
+    "simple_mkl": lambda tol, limit, rng: SimpleMKL(tol, limit or 500, rng),
+    "silp": lambda tol, limit, rng: SILP(tol, limit or 500, rng),
+    "level": lambda tol, limit, rng: LevelMethod(tol, limit or 500, random_state=rng),
+    "group_lasso": lambda tol, limit, rng: GroupLassoMKL(tol, limit or 500, rng),
+    "smo_mkl": lambda tol, limit, rng: SMOMKL(tol, limit or 1000),
 }
 
 

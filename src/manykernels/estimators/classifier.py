@@ -66,8 +66,9 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
     solver : str or solver, default="auto"
         "auto" ends with a certified relative gap of at most `tol` or a
         ConvergenceWarning; also "dual_ascent", "obscure", "pegasos", "spom" for the
-        hinge loss, "truncated_newton", "svrg" for the others. A solver object keeps
-        its own tolerance, limit and seed.
+        hinge loss, "truncated_newton", "svrg" for the others, and for comparisons
+        "simple_mkl", "silp", "level", "group_lasso", "kloft", "smo_mkl", "ufo", "om2".
+        A solver object keeps its own tolerance, limit and seed.
     tol : float, default=1e-2
         Relative duality gap to reach.
     max_iter : int, optional

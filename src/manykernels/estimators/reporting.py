@@ -9,9 +9,15 @@ from typing import Any
 from sklearn.exceptions import ConvergenceWarning
 
 from manykernels.solvers import (
+    SILP,
+    SMOMKL,
     Auto,
     DualAscent,
     Epoch,
+    GroupLassoMKL,
+    Kloft,
+    LevelMethod,
+    SimpleMKL,
     SolveResult,
     TruncatedNewton,
 )
@@ -22,8 +28,14 @@ from manykernels.solvers.ridge import Ridge
 CERTIFIED = (
     Auto,
     DualAscent,
+    GroupLassoMKL,
+    Kloft,
+    LevelMethod,
     RegressionAscent,
     Ridge,
+    SILP,
+    SMOMKL,
+    SimpleMKL,
     TruncatedNewton,
 )
 

@@ -8,24 +8,42 @@ from manykernels.solvers.online_proximal import OnlineProximal
 from manykernels.solvers.pegasos import Pegasos
 from manykernels.solvers.problem import Expansion, Problem
 from manykernels.solvers.products import ColumnGeneration, RandomizedMirrorDescent
+from manykernels.solvers.rivals import (
+    OM2,
+    SILP,
+    SMOMKL,
+    UFO,
+    GroupLassoMKL,
+    Kloft,
+    LevelMethod,
+    SimpleMKL,
+)
 from manykernels.solvers.smooth import TruncatedNewton
 from manykernels.solvers.spom import SPOM
 from manykernels.solvers.svrg import SVRG
 
 __all__ = [
+    "OM2",
+    "SILP",
+    "SMOMKL",
     "SPOM",
     "SVRG",
+    "UFO",
     "Auto",
     "ColumnGeneration",
     "DualAscent",
     "Epoch",
     "Expansion",
+    "GroupLassoMKL",
     "InterruptedFitWarning",
+    "Kloft",
+    "LevelMethod",
     "Obscure",
     "OnlineProximal",
     "Pegasos",
     "Problem",
     "RandomizedMirrorDescent",
+    "SimpleMKL",
     "SolveResult",
     "TruncatedNewton",
 ]

@@ -1,0 +1,145 @@
+"""The extended level method (Xu et al., 2009)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import null_space
+from scipy.optimize import nnls
+
+from manykernels.banks.base import Array
+from manykernels.solvers.loop import Callback, Checkpoint, Iterate, SolveResult
+from manykernels.solvers.problem import Expansion, Problem
+from manykernels.solvers.requirements import require_hinge
+from manykernels.solvers.rivals.cuts import Cuts
+from manykernels.solvers.rivals.inner import Wrapper, run_wrapper
+from manykernels.solvers.rivals.requirements import (
+    require_combinable,
+    require_sparse_norm,
+)
+
+ROUNDING = 1e-12  # a weight below this has vanished
+
+
+@dataclass(frozen=True)
+class LevelMethod:
+    r"""SILP's planes h, but the next d is near the last: p = 1.
+
+    :math:`d_{t+1} = \arg\min \|d - d_t\|^2` over the simplex with
+    :math:`h(d) \le (1 - \tau) \min h + \tau\, best`. The level set keeps the weights
+    from jumping between corners. The linear program is solved by scipy's HiGHS, the
+    projection by non-negative least squares, the SVM by our multiclass dual ascent.
+
+    Parameters
+    ----------
+    tol : float
+        Relative duality gap to reach.
+    max_iter : int
+        Rounds at most.
+    level : float in (0, 1)
+        The tau above: close to 1, the weights stay close to the last ones, and rounds
+        are many.
+    random_state : int, Generator or None
+
+    References
+    ----------
+    Xu, Jin, King, Lyu: An Extended Level Method for Efficient Multiple Kernel Learning,
+    Advances in Neural Information Processing Systems 21, 2009.
+
+    Examples
+    --------
+    >>> from manykernels.banks import GramBank
+    >>> from manykernels.losses import MulticlassHinge
+    >>> from manykernels.norms import LpGroupNorm
+    >>> bank = GramBank(np.stack([np.eye(4), np.ones((4, 4))], axis=1))
+    >>> problem = Problem(bank, np.array([0, 1, 0, 1]), 2, MulticlassHinge(),
+    ...                   LpGroupNorm(1.0), 1.0, np.ones(4))
+    >>> result = LevelMethod(tol=1e-4, random_state=0).solve(problem)
+    >>> round(result.objective, 3), result.model.weights.round(3).tolist()
+    (0.25, [1.0, 0.0])
+    """
+
+    tol: float = 1e-2
+    max_iter: int = 500
+    level: float = 0.5
+    random_state: int | np.random.Generator | None = None
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.level < 1.0:
+            raise ValueError(
+                f"level must be between 0 and 1, got {self.level!r}; choose for "
+                "instance 0.5."
+            )
+
+    def solve(
+        self,
+        problem: Problem,
+        start: Expansion | None = None,
+        callback: Callback | None = None,
+        checkpoint: Checkpoint | None = None,
+    ) -> SolveResult:
+        """Solve to the relative gap `tol`, or until `max_iter` rounds are spent."""
+        name = type(self).__name__
+        require_hinge(problem, name)
+        require_sparse_norm(problem, name)
+        require_combinable(problem, name)
+        search = _Levels(problem, start or problem.zero(), self)
+        return run_wrapper(search, callback, checkpoint)
+
+
+class _Levels(Wrapper):
+    """The next weights are the last ones, projected on a level set of the planes."""
+
+    bound: Cuts
+
+    def __init__(
+        self, problem: Problem, start: Expansion, settings: LevelMethod
+    ) -> None:
+        rng = np.random.default_rng(settings.random_state)
+        cuts = Cuts(problem.bank.n_blocks)
+        super().__init__(problem, start, rng, cuts, settings.tol, settings.max_iter)
+        self.level = settings.level
+
+    def round(self) -> Iterate:
+        solution = self.evaluate(self.weights)
+        slopes, heights = self.bound.planes()
+        lower = float(np.max(slopes @ self.bound.weights + heights))
+        level = (1.0 - self.level) * lower + self.level * self.best
+        nearest = project_on_level(self.weights, slopes, heights - level)
+        self.weights = self.bound.weights if nearest is None else nearest
+        return self.iterate(solution)
+
+
+def project_on_level(point: Array, slopes: Array, heights: Array) -> Array | None:
+    """argmin ||d - point||^2 over the simplex with slopes @ d + heights <= 0.
+
+    Moves within the plane sum d = 1 are free vectors y, and min ||y|| with G y >= h is
+    a non-negative least-squares problem (Lawson and Hanson, least distance
+    programming). None where rounding leaves nothing feasible.
+
+    Examples
+    --------
+    >>> corner = np.array([1.0, 0.0])
+    >>> project_on_level(corner, np.array([[2.0, 0.0]]), np.array([-1.0])).round(6)
+    array([0.5, 0.5])
+    """
+    if len(point) == 1:
+        return point
+    moves = null_space(np.ones((1, len(point))))
+    matrix = np.vstack([-slopes, np.eye(len(point))]) @ moves
+    bounds = np.concatenate([slopes @ point + heights, -point])
+    lengths = np.maximum(np.linalg.norm(matrix, axis=1), 1e-300)
+    matrix, bounds = matrix / lengths[:, None], bounds / lengths
+    system = np.vstack([matrix.T, bounds])
+    wanted = np.append(np.zeros(moves.shape[1]), 1.0)
+    try:
+        multipliers, distance = nnls(system, wanted)
+    except RuntimeError:
+        return None
+    if distance <= ROUNDING:
+        return None
+    rest = system @ multipliers - wanted
+    moved = point - moves @ (rest[:-1] / rest[-1])
+    moved[moved < ROUNDING] = 0.0
+    return np.asarray(moved / moved.sum())
