@@ -5,13 +5,20 @@ from typing import Any
 
 from manykernels import banks, datasets, kernels, losses, norms, solvers
 from manykernels.estimators import (
+    AlignmentClassifier,
+    AveragedKernelClassifier,
+    BestKernelClassifier,
     DependencyParser,
+    EasyMKLClassifier,
+    LeaveOneOutKernelClassifier,
+    LPBetaClassifier,
     MKLClassifier,
     MKLClassifierCV,
     MKLRegressor,
     MKLRegressorCV,
     PolynomialMKLClassifier,
     PolynomialMKLRegressor,
+    ProductKernelClassifier,
     SequenceLabeler,
     kernel_alignments,
     load,
@@ -21,13 +28,20 @@ from manykernels.estimators import (
 __version__ = "0.1.0"
 
 __all__ = [
+    "AlignmentClassifier",
+    "AveragedKernelClassifier",
+    "BestKernelClassifier",
     "DependencyParser",
+    "EasyMKLClassifier",
+    "LPBetaClassifier",
+    "LeaveOneOutKernelClassifier",
     "MKLClassifier",
     "MKLClassifierCV",
     "MKLRegressor",
     "MKLRegressorCV",
     "PolynomialMKLClassifier",
     "PolynomialMKLRegressor",
+    "ProductKernelClassifier",
     "SequenceLabeler",
     "__version__",
     "banks",

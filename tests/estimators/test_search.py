@@ -153,6 +153,22 @@ def test_groups_stay_together(sugar):
     assert clone(model).fit(X, Y, weight, groups=groups).best_C_ in CS
 
 
+def test_listed_folds_speak_of_all_rows(iris):
+    X, y = iris.X, iris.y
+    weight = np.ones(len(y))
+    weight[::3] = 0.0
+    folds = list(StratifiedKFold(3).split(X, y))
+    search = MKLClassifierCV("rbf", ps=[2.0], Cs=[1.0], cv=folds, random_state=0)
+    search.fit(X, y, sample_weight=weight)
+    expected = []
+    for train, held in folds:
+        train, held = train[weight[train] > 0], held[weight[held] > 0]
+        model = MKLClassifier("rbf", p=2.0, C=1.0, random_state=0)
+        expected.append(model.fit(X[train], y[train]).score(X[held], y[held]))
+    found = [search.cv_results_[f"split{k}_test_score"][0] for k in range(3)]
+    assert found == expected
+
+
 def test_scorers_may_be_functions(sugar):
     X, Y = sugar
     scorer = make_scorer(mean_absolute_error, greater_is_better=False)

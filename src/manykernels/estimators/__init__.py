@@ -2,6 +2,15 @@
 
 from manykernels.estimators.classifier import MKLClassifier
 from manykernels.estimators.classifier_cv import MKLClassifierCV
+from manykernels.estimators.combinations import (
+    AlignmentClassifier,
+    AveragedKernelClassifier,
+    BestKernelClassifier,
+    EasyMKLClassifier,
+    LeaveOneOutKernelClassifier,
+    LPBetaClassifier,
+    ProductKernelClassifier,
+)
 from manykernels.estimators.dependency_parser import DependencyParser
 from manykernels.estimators.loading import load
 from manykernels.estimators.polynomial_classifier import PolynomialMKLClassifier
@@ -16,14 +25,21 @@ from manykernels.estimators.regressor_cv import MKLRegressorCV
 from manykernels.estimators.sequence_labeler import SequenceLabeler
 
 __all__ = [
+    "AlignmentClassifier",
+    "AveragedKernelClassifier",
+    "BestKernelClassifier",
     "DependencyParser",
+    "EasyMKLClassifier",
     "KernelRank",
+    "LPBetaClassifier",
+    "LeaveOneOutKernelClassifier",
     "MKLClassifier",
     "MKLClassifierCV",
     "MKLRegressor",
     "MKLRegressorCV",
     "PolynomialMKLClassifier",
     "PolynomialMKLRegressor",
+    "ProductKernelClassifier",
     "SequenceLabeler",
     "kernel_alignments",
     "load",

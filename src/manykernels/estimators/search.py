@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -130,11 +130,22 @@ def make_folds(
 ) -> list[Fold]:
     """Rows to learn from and to predict, from what scikit-learn calls cv.
 
-    `y` has the kept rows, `groups` has all of them.
+    `y` has the kept rows, `groups` has all of them. Splitters see the kept rows only;
+    positions that are listed by hand are those of all rows, and those that are not kept
+    are dropped from them.
     """
+    if isinstance(cv, Iterable) and not hasattr(cv, "split"):
+        return [(_places(train, kept), _places(held, kept)) for train, held in cv]
     splitter = check_cv(FOLDS if cv is None else cv, y, classifier=classifier)
     kept_groups = None if groups is None else np.asarray(groups)[kept]
     return list(splitter.split(np.zeros((len(y), 1)), y, kept_groups))
+
+
+def _places(index: Any, kept: np.ndarray) -> np.ndarray:
+    """Where some of all rows, by position or mask, are among the kept ones."""
+    index = np.asarray(index)
+    index = np.flatnonzero(index) if index.dtype == bool else index
+    return np.searchsorted(kept, index[np.isin(index, kept)])
 
 
 @contextmanager

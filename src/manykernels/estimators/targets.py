@@ -31,15 +31,19 @@ class Labelled:
         sample_weight: Any = None,
         class_weight: Any = None,
         classes: np.ndarray | None = None,
+        owner: str = "MKLClassifier",
     ) -> Labelled:
-        """Check labels and weights of a checked X; find the classes if not given."""
+        """Check labels and weights of a checked X; find the classes if not given.
+
+        Messages speak of the estimator `owner`.
+        """
         rows = X[0] if isinstance(X, list) else X
-        y = _check_labels(rows, y)
+        y = _check_labels(rows, y, owner)
         weight = _check_weights(rows, sample_weight)
         kept = np.flatnonzero(weight > 0.0)
         y, weight = y[kept], weight[kept]
         if classes is None:
-            classes = require_classes(np.unique(y))
+            classes = require_classes(np.unique(y), owner)
         target = _class_index(y, classes)
         if class_weight is not None:
             factors = _class_factors(class_weight, classes, target, weight)
@@ -49,11 +53,11 @@ class Labelled:
         return cls(classes, kept, target, weight)
 
 
-def require_classes(classes: np.ndarray) -> np.ndarray:
+def require_classes(classes: np.ndarray, owner: str = "MKLClassifier") -> np.ndarray:
     """Raise unless there are at least two classes to tell apart."""
     if len(classes) < 2:
         raise ValueError(
-            "MKLClassifier needs samples of at least 2 classes, got one class only: "
+            f"{owner} needs samples of at least 2 classes, got one class only: "
             f"{classes.tolist()}; check the labels and sample weights."
         )
     return classes
@@ -79,12 +83,12 @@ def first_classes(classes: Any) -> np.ndarray:
     return require_classes(np.unique(classes))
 
 
-def _check_labels(rows: Any, y: Any) -> np.ndarray:
+def _check_labels(rows: Any, y: Any, owner: str) -> np.ndarray:
     if y is None:
         # Opens as scikit-learn's own message does, for tools that look for it.
         raise ValueError(
-            "This MKLClassifier estimator requires y to be passed, but the target y "
-            "is None; pass one label per row."
+            f"This {owner} estimator requires y to be passed, but the target y is "
+            "None; pass one label per row."
         )
     y = column_or_1d(y, warn=True)
     check_consistent_length(rows, y)
