@@ -46,10 +46,10 @@ class Split:
         """The base kernels on the training rows."""
         return RankOneKernels(self.base.columns[self.train])
 
-    def errors(self, scores: np.ndarray) -> tuple[np.ndarray, float]:
-        """Squared errors of the validation rows, and the mean of the test rows."""
+    def errors(self, scores: np.ndarray) -> tuple[float, float]:
+        """Mean squared errors of the validation rows and of the test rows."""
         squares = np.square(scores - self.target)
-        return squares[self.validation], float(squares[self.test].mean())
+        return float(squares[self.validation].mean()), float(squares[self.test].mean())
 
 
 def table_split(name: str, seed: int, share: float = 1.0) -> Split:

@@ -67,10 +67,8 @@ def draw_planted(record: dict[str, Any], name: str) -> str:
 def draw_tables(record: dict[str, Any], name: str) -> str:
     """Figure 3: a bar per method with its standard error, ours in colour."""
     test = np.array(record["test"], dtype=float)  # data sets, runs, methods
-    chosen = np.array(record["chosen_test"], dtype=float)
-    test = np.concatenate([chosen[..., None], test], axis=-1)
-    labels = ["Ours, by validation", *record["methods"]]
-    colours = [COLOURS[5], *(KINDS[kind] for kind in record["kinds"])]
+    labels = record["methods"]  # the blend first
+    colours = [COLOURS[5], *(KINDS[kind] for kind in record["kinds"][1:])]
     figure, axes = plt.subplots(2, 3, figsize=(11.0, 8.0), sharey=True)
     for ax, data, values in zip(axes.flat, record["data_sets"], test, strict=True):
         mean = values.mean(axis=0)

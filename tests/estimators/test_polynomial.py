@@ -360,3 +360,54 @@ def test_parameters_and_attributes_are_documented():
 def test_public_names():
     assert {"PolynomialMKLRegressor", "PolynomialMKLClassifier"} <= set(mk.__all__)
     assert "RandomizedMirrorDescent" in mk.solvers.__all__
+
+
+@pytest.fixture(scope="module")
+def blended():
+    return PolynomialMKLRegressor(p="blend", random_state=0).fit(FRAME, Y)
+
+
+def test_a_blend_explains_itself_like_any_model(blended):
+    assert blended.interactions_["interaction"][:2] == ["age * size", "heat"]
+    assert blended.score(FRAME, Y) >= 0.95
+    assert {row["p"] for row in blended.blend_} <= {1.0, 4 / 3}
+    assert sum(row["weight"] for row in blended.blend_) == pytest.approx(1.0)
+    strongest = max(blended.blend_, key=lambda row: row["weight"])
+    assert blended.C_ == strongest["C"]
+
+
+def test_a_blend_of_one_kind_is_forgotten_by_the_next_fit(blended):
+    again = clone(blended).fit(FRAME, Y).set_params(p=1).fit(FRAME, Y)
+    assert not hasattr(again, "blend_")
+
+
+def test_blends_of_three_classes_name_their_class():
+    A, labels = load_iris(return_X_y=True)
+    names = np.array(["setosa", "versicolor", "virginica"])[labels]
+    few = np.random.default_rng(0).permutation(150)[:60]
+    fitted = PolynomialMKLClassifier(degree=2, p="blend", random_state=0)
+    fitted.fit(A[few], names[few])
+    assert {row["class"] for row in fitted.blend_} == set(names)
+    assert fitted.score(A, names) >= 0.9
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"C": 1.0}, "C must keep its default with p='blend'"),
+        ({"degree_weights": [1, 1, 1, 2]}, "degree_weights must keep its default"),
+        ({"refit": True}, "refit must keep its default"),
+        ({"base_kernels": EACH}, "A blend needs one column per base kernel"),
+        ({"p": "both"}, r"p must be a number in \[1, 1.99\] or 'blend', got 'both'"),
+    ],
+)
+def test_what_a_blend_chooses_itself_is_not_for_the_user(options, message):
+    options = {"p": "blend", **options}
+    with pytest.raises(ValueError, match=message):
+        PolynomialMKLRegressor(**options).fit(X, Y)
+
+
+@pytest.mark.parametrize("y", [None, np.zeros(len(X))], ids=["missing", "one class"])
+def test_messages_about_labels_name_the_estimator(y):
+    with pytest.raises(ValueError, match="PolynomialMKLClassifier"):
+        PolynomialMKLClassifier().fit(X, y)

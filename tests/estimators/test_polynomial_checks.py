@@ -9,6 +9,7 @@ from manykernels import PolynomialMKLClassifier, PolynomialMKLRegressor
     [
         PolynomialMKLRegressor(),
         PolynomialMKLRegressor(degree=2, p=4 / 3, C=10.0, max_iter=50, random_state=0),
+        PolynomialMKLRegressor(degree=2, p="blend", random_state=0),
         PolynomialMKLRegressor(degree=2, base_kernels="rbf@0; linear", C=10.0),
         PolynomialMKLClassifier(degree=2),
         PolynomialMKLClassifier(degree=2, loss="smoothed_hinge", C=10.0),

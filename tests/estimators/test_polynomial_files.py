@@ -39,6 +39,7 @@ CASES = {
     "frame": (lambda: regressor(FRAME), pd.DataFrame(NEW, columns=list("abcd"))),
     "fixed C": (lambda: regressor(C=1.0, degree_weights=(1, 1, 2)), NEW),
     "mirror descent": (lambda: regressor(p=4 / 3, C=5.0), NEW),
+    "blend": (lambda: regressor(p="blend"), NEW),
     "gaussian": (
         lambda: regressor(base_kernels=[RBF(1.0, columns=0), "rbf@1", "linear"], C=5.0),
         NEW,
@@ -87,6 +88,7 @@ def test_a_loaded_model_answers_to_the_bit(name, tmp_path):
     for attribute in ("kernel_names_", "history_", "objective_", "duality_gap_"):
         assert getattr(model, attribute) == getattr(loaded, attribute)
     np.testing.assert_array_equal(model.C_, loaded.C_)
+    assert getattr(model, "blend_", None) == getattr(loaded, "blend_", None)
     np.testing.assert_array_equal(model.kernel_weights_, loaded.kernel_weights_)
     assert loaded.explain() == model.explain()
     for key, value in model.get_params().items():
@@ -174,7 +176,9 @@ def test_content_is_checked(change, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
-@pytest.mark.parametrize("name", ["frame", "gaussian classes", "three classes"])
+@pytest.mark.parametrize(
+    "name", ["frame", "gaussian classes", "three classes", "blend"]
+)
 def test_mutated_content_gives_clear_errors_or_a_model(name, tmp_path):
     """Content is changed with a checksum that fits, as an attacker would."""
     make, new = CASES[name]

@@ -16,6 +16,7 @@ from manykernels.estimators.polynomial_files import save_polynomial
 from manykernels.estimators.polynomial_inputs import Prepared, check_X
 from manykernels.estimators.polynomial_table import interaction_table
 from manykernels.solvers.products.base import RankOneKernels
+from manykernels.solvers.products.blend import BlendedProducts
 from manykernels.solvers.products.fit import FittedProducts
 from manykernels.solvers.products.index import Product, product_name
 from manykernels.solvers.products.model import (
@@ -30,6 +31,7 @@ class PolynomialMKL(BaseEstimator):
     """Scores, tables and files; the classes below add targets and losses."""
 
     _model: PolynomialModel
+    blend_: list[dict[str, Any]]
 
     def explain(self, limit: int | None = 20) -> str:
         """The strongest interactions in words, one line each.
@@ -90,6 +92,20 @@ class PolynomialMKL(BaseEstimator):
         self.history_ = [line for fit in fits for line in fit.result.history]
         self.n_iter_ = max(1, max(len(fit.result.history) for fit in fits))
         self.C_ = fits[0].C if len(fits) == 1 else np.array([fit.C for fit in fits])
+        self._store_blend(fits, labels)
+
+    def _store_blend(
+        self, fits: Sequence[FittedProducts], labels: Sequence[Any] | None
+    ) -> None:
+        """One row per member, or no attribute where nothing was blended."""
+        if hasattr(self, "blend_"):
+            del self.blend_
+        if all(isinstance(fit, BlendedProducts) for fit in fits):
+            self.blend_ = [
+                row if labels is None else {"class": labels[k], **row}
+                for k, fit in enumerate(fits)
+                for row in _members(fit)
+            ]
 
     def _table(
         self,
@@ -130,6 +146,19 @@ class PolynomialMKL(BaseEstimator):
         tags.input_tags.pairwise = given
         tags.input_tags.three_d_array = given
         return tags
+
+
+def _members(fit: FittedProducts) -> list[dict[str, Any]]:
+    assert isinstance(fit, BlendedProducts)
+    return [
+        {
+            "p": member.mode.p,
+            "degree_weights": list(member.mode.rho),
+            "C": member.C,
+            "weight": member.weight,
+        }
+        for member in fit.members
+    ]
 
 
 def _union(fits: Sequence[FittedProducts]) -> list[Product]:

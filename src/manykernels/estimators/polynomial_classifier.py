@@ -51,12 +51,12 @@ class PolynomialMKLClassifier(ClassifierMixin, PolynomialMKL):
         The prior weights rho of the degrees 0, 1, ...; ones by default.
     loss : {"logistic", "smoothed_hinge"}, default="logistic"
         Only the logistic loss gives probabilities.
-    p : float in [1, 2), default=1
+    p : float in [1, 2) or "blend", default=1
         1 selects few products and certifies them; other values run randomised mirror
-        descent.
+        descent; "blend" fits both and weighs them by cross-validation.
     C : float or "auto", default="auto"
-        Weight of the losses. "auto" takes the extended BIC for p = 1 and a held-out
-        fifth of the rows otherwise.
+        Weight of the losses. "auto" takes the extended BIC for p = 1, five folds for
+        each member of a blend and a held-out fifth of the rows otherwise.
     refit : bool, optional
         Fit the chosen products again, all but without shrinkage (p = 1 and base
         kernels with a single feature only). None does so exactly when C is "auto".
@@ -67,7 +67,7 @@ class PolynomialMKLClassifier(ClassifierMixin, PolynomialMKL):
         Scale every product to unit mean square, so that powers of columns with heavy
         tails have no head start (p = 1 and base kernels with a single feature only).
     tol : float, default=1e-3
-        Relative duality gap to reach.
+        Relative duality gap to reach; 0.01 is enough for the members of a blend.
     max_iter : int, optional
         Rounds at most for p = 1 (200), draws otherwise (500).
     memory_limit : int or str, optional
@@ -92,6 +92,9 @@ class PolynomialMKLClassifier(ClassifierMixin, PolynomialMKL):
     classes_ : array of shape (n_classes,)
     C_ : float or array
         The C that was used, for more than two classes one each.
+    blend_ : list of dict
+        Only for p="blend": p, degree_weights, C and weight of every member, and the
+        class where there are more than two.
     objective_, duality_gap_ : float
         Value of the problem above at C_ (divided by C n), before any refit, and how
         far it can be above the optimum over *all* products; means over classes.
@@ -117,7 +120,7 @@ class PolynomialMKLClassifier(ClassifierMixin, PolynomialMKL):
         base_kernels: Any = None,
         degree_weights: Any = None,
         loss: str = "logistic",
-        p: float = 1.0,
+        p: float | str = 1.0,
         C: float | str = "auto",
         refit: bool | None = None,
         standardize: bool | str = "auto",
@@ -158,7 +161,7 @@ class PolynomialMKLClassifier(ClassifierMixin, PolynomialMKL):
         p, loss, solver = choose_p(self.p), _choose_loss(self.loss), choose_fit(self)
         callback = progress_callback(self.verbose, self.tol, self.callback)
         given, X = X, check_X(self, X, reset=True, min_rows=2)
-        rows = Labelled.of(X, y)
+        rows = Labelled.of(X, y, owner=type(self).__name__)
         ready = prepare(self, X, given)
         positive = [1] if len(rows.classes) == 2 else range(len(rows.classes))
         fits = []

@@ -31,6 +31,7 @@ from manykernels.solvers.products.model import (
 )
 
 SCALARS = ("objective_", "duality_gap_", "n_iter_", "n_features_in_")
+MEMBER = ("p", "degree_weights", "C", "weight")
 TABLE = ("interaction", "columns", "degree", "weight", "coefficient", "sign")
 
 
@@ -53,6 +54,7 @@ def save_polynomial(estimator: Any, path: str | os.PathLike[str]) -> None:
         "feature_names": _feature_names(estimator),
         "scalars": {name: to_plain(getattr(estimator, name), []) for name in SCALARS},
         "C": to_plain(estimator.C_, arrays),
+        "blend": to_plain(getattr(estimator, "blend_", None), arrays),
         "weights": to_plain(estimator.kernel_weights_, arrays),
         "names": list(estimator.kernel_names_),
         "table": _plain_table(estimator, arrays),
@@ -82,6 +84,8 @@ def restore_polynomial(
     for attribute in SCALARS:
         setattr(estimator, attribute, content["scalars"][attribute])
     estimator.C_ = from_plain(content["C"], arrays)
+    if content.get("blend") is not None:
+        estimator.blend_ = from_plain(content["blend"], arrays)
     estimator.kernel_weights_ = from_plain(content["weights"], arrays)
     estimator.kernel_names_ = [str(name) for name in content["names"]]
     estimator.interactions_ = _table(from_plain(content["table"], arrays))
@@ -143,6 +147,7 @@ def _require_sound(estimator: Any) -> None:
         and all(len(column) == rows for column in table.values()),
         "scalars": all(_is_number(getattr(estimator, name)) for name in SCALARS),
         "feature names": _names_fit(estimator),
+        "blend": _is_blend_sound(getattr(estimator, "blend_", [])),
     }
     require_all(checks)
     _require_prediction(estimator, model)
@@ -166,6 +171,12 @@ def _names_fit(estimator: Any) -> bool:
     return names is None or (
         len(names) == estimator.n_features_in_
         and all(isinstance(name, str) for name in names)
+    )
+
+
+def _is_blend_sound(rows: Any) -> bool:
+    return isinstance(rows, list) and all(
+        isinstance(row, dict) and set(MEMBER) <= set(row) for row in rows
     )
 
 

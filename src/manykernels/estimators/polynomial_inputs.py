@@ -20,8 +20,11 @@ from manykernels.estimators.inputs import (
 )
 from manykernels.kernels import KernelSet
 from manykernels.solvers.products.base import BaseKernels, DenseKernels, RankOneKernels
+from manykernels.solvers.products.blend import ProductBlend
 from manykernels.solvers.products.fit import ProductFit
 from manykernels.solvers.products.model import ColumnScale, single_features
+
+BLEND_TOL = 1e-2  # more precise members do not predict better
 
 
 @dataclass(frozen=True)
@@ -145,7 +148,14 @@ def choose_degree_weights(degree: Any, weights: Any) -> np.ndarray:
 
 
 def choose_p(p: Any) -> float:
-    """The exponent of the group norm, below 2."""
+    """The exponent of the group norm, below 2; a blend has several of its own."""
+    if is_blend(p):
+        return 4.0 / 3.0
+    if isinstance(p, str):
+        raise ValueError(
+            f"p must be a number in [1, 1.99] or 'blend', got {p!r}; choose one of "
+            "these."
+        )
     value = require_number("p", p, 1.0, 2.0, low_ok=True)
     if value > 1.99:
         raise ValueError(
@@ -155,7 +165,12 @@ def choose_p(p: Any) -> float:
     return value
 
 
-def choose_fit(estimator: Any) -> ProductFit:
+def is_blend(p: Any) -> bool:
+    """Whether several norms and priors are to be fitted."""
+    return isinstance(p, str) and p == "blend"
+
+
+def choose_fit(estimator: Any) -> ProductFit | ProductBlend:
     """The solver settings of an estimator, checked."""
     C = estimator.C
     if not (isinstance(C, str) and C == "auto"):
@@ -177,11 +192,31 @@ def choose_fit(estimator: Any) -> ProductFit:
             f"max_iter must be a positive whole number or None, got {limit!r}; choose "
             "for instance 500."
         )
+    tol = require_number("tol", estimator.tol, 0.0, low_ok=True)
+    rng = choose_generator(estimator.random_state)
+    if is_blend(estimator.p):
+        _require_free(estimator)
+        return ProductBlend(max(tol, BLEND_TOL), limit, estimator.memory_limit, rng)
     return ProductFit(
         C,
         None if refit is None else bool(refit),
-        require_number("tol", estimator.tol, 0.0, low_ok=True),
+        tol,
         limit,
         estimator.memory_limit,
-        choose_generator(estimator.random_state),
+        rng,
     )
+
+
+def _require_free(estimator: Any) -> None:
+    """Raise where a parameter names what a blend chooses for each of its members."""
+    given = {
+        "C": estimator.C if estimator.C != "auto" else None,
+        "degree_weights": estimator.degree_weights,
+        "refit": estimator.refit or None,
+    }
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(
+                f"{name} must keep its default with p='blend', whose members have "
+                f"their own, got {value!r}; leave it out, or give p a number."
+            )

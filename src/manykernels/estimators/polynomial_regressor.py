@@ -41,12 +41,14 @@ class PolynomialMKLRegressor(RegressorMixin, PolynomialMKL):
     degree_weights : sequence of degree + 1 numbers, optional
         The prior weights rho of the degrees 0, 1, ...; ``[1, 1, 1, 2]`` makes products
         of three rarer. Ones by default.
-    p : float in [1, 2), default=1
+    p : float in [1, 2) or "blend", default=1
         1 selects few products and certifies them (column generation). Other values
         run randomised mirror descent; 4/3 is the algorithm of Afkanpour et al.
+        "blend" fits both, with several priors, and weighs them by cross-validation:
+        the best predictions, from columns or base kernels with a single feature only.
     C : float or "auto", default="auto"
-        Weight of the errors. "auto" takes the extended BIC for p = 1 and a held-out
-        fifth of the rows otherwise.
+        Weight of the errors. "auto" takes the extended BIC for p = 1, five folds for
+        each member of a blend and a held-out fifth of the rows otherwise.
     refit : bool, optional
         Fit the chosen products again without shrinkage (p = 1 and base kernels with a
         single feature only). None does so exactly when C is "auto".
@@ -59,7 +61,7 @@ class PolynomialMKLRegressor(RegressorMixin, PolynomialMKL):
         Scale every product to unit mean square, so that powers of columns with heavy
         tails have no head start (p = 1 and base kernels with a single feature only).
     tol : float, default=1e-3
-        Relative duality gap to reach.
+        Relative duality gap to reach; 0.01 is enough for the members of a blend.
     max_iter : int, optional
         Rounds at most for p = 1 (200), draws otherwise (500).
     memory_limit : int or str, optional
@@ -81,10 +83,13 @@ class PolynomialMKLRegressor(RegressorMixin, PolynomialMKL):
     kernel_names_ : list of str
         These products in words.
     C_ : float
-        The C that was used.
+        The C that was used, or that of the member with most weight.
+    blend_ : list of dict
+        Only for p="blend": p, degree_weights, C and weight of every member.
     objective_, duality_gap_ : float
         Value of the problem above at C_ (divided by C n), before any refit, and how
-        far it can be above the optimum over *all* products.
+        far it can be above the optimum over *all* products; of the member with most
+        weight.
     history_ : list of Epoch
         One line per round, at C_.
     n_iter_ : int
@@ -108,7 +113,7 @@ class PolynomialMKLRegressor(RegressorMixin, PolynomialMKL):
         degree: int = 3,
         base_kernels: Any = None,
         degree_weights: Any = None,
-        p: float = 1.0,
+        p: float | str = 1.0,
         C: float | str = "auto",
         refit: bool | None = None,
         fit_intercept: bool = True,

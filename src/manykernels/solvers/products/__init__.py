@@ -5,6 +5,7 @@ from manykernels.solvers.products.base import (
     DenseKernels,
     RankOneKernels,
 )
+from manykernels.solvers.products.blend import BlendedProducts, ProductBlend
 from manykernels.solvers.products.column_generation import ColumnGeneration
 from manykernels.solvers.products.fit import FittedProducts, ProductFit
 from manykernels.solvers.products.losses import Logistic, SmoothedHinge, SquaredError
@@ -17,12 +18,14 @@ from manykernels.solvers.products.sampler import ProductSampler
 
 __all__ = [
     "BaseKernels",
+    "BlendedProducts",
     "ColumnGeneration",
     "DenseKernels",
     "Euclidean",
     "FittedProducts",
     "Logistic",
     "Pricing",
+    "ProductBlend",
     "ProductExpansion",
     "ProductFit",
     "ProductProblem",

@@ -10,6 +10,7 @@ import numpy as np
 
 from manykernels.hot.threads import one_blas_thread
 from manykernels.solvers.loop import Callback, Iterate, SolveResult, run
+from manykernels.solvers.products.base import RankOneKernels
 from manykernels.solvers.products.index import Product
 from manykernels.solvers.products.pricing import AFFORDABLE, Pricing
 from manykernels.solvers.products.problem import ProductExpansion, ProductProblem
@@ -20,15 +21,19 @@ from manykernels.solvers.products.restricted import (
 )
 from manykernels.solvers.state import State
 
+FACTOR = 10.0**0.5  # between neighbouring C on the way to a large one
+LOOSE = 0.2  # violation that is small enough to go on to the next C
+
 
 @dataclass(frozen=True)
 class ColumnGeneration:
     r"""Add the products that violate :math:`a^\top K_i a / \rho_i^2 \le \|w\|^2`.
 
     Every round re-optimises the weights of all products found so far and then looks
-    at all the others. The largest a' K_i a / rho_i^2 also gives the dual value: while
-    the search is exhaustive, the duality gap is that of all products, not only of
-    those in use.
+    at all the others. A search from nothing passes through smaller C first: products
+    enter in the order of their importance, so that few have to leave again. The
+    largest a' K_i a / rho_i^2 also gives the dual value: while the search is
+    exhaustive, the duality gap is that of all products, not only of those in use.
 
     Parameters
     ----------
@@ -104,6 +109,15 @@ class _Search:
     ) -> None:
         self.settings, self.problem, self.known = settings, problem, known
         self.pricing = pricing
+        self.C = problem.C if known.products else self._first_C()
+
+    def _first_C(self) -> float:
+        """A C at which one or two terms suffice, where many would be costly."""
+        base = self.problem.base
+        if not isinstance(base, RankOneKernels):
+            return self.problem.C
+        size = float(np.square(base.columns).sum(axis=0).max(initial=0.0))
+        return min(0.1 / max(size, 1e-12), self.problem.C)
 
     def zero(self) -> ProductExpansion:
         return ProductExpansion(np.zeros((self.problem.n_rows, 1)), np.zeros(0))
@@ -112,7 +126,7 @@ class _Search:
         """One line a round: solve on the working set, then price all products."""
         problem = self.problem
         for _ in range(self.settings.max_iter):
-            solution = self.known.solve(problem.C)
+            solution = self.known.solve(self.C)
             known = set(self.known.products)
             used = int(np.count_nonzero(solution.theta))
             prices = self.pricing.search(
@@ -134,14 +148,20 @@ class _Search:
                 )
                 if energy > allowed and product not in known
             ]
-            if not new:
+            if not new and self.C == problem.C:
                 return
+            if prices.largest <= (1.0 + LOOSE) * allowed:
+                self.C = min(FACTOR * self.C, problem.C)
             self.known.add(new[: self.settings.top])
 
     def state(self) -> State:
-        return {"products": [list(product) for product in self.known.products]}
+        return {
+            "C": self.C,
+            "products": [list(product) for product in self.known.products],
+        }
 
     def restore(self, state: State) -> None:
+        self.C = state["C"]
         known = set(self.known.products)
         found = [tuple(product) for product in state["products"]]
         self.known.add([product for product in found if product not in known])

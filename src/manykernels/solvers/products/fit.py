@@ -79,13 +79,13 @@ class ProductFit:
             chosen = SparsePath(solver).solve(problem, callback)
             if chosen.terms is not None and self.refit is not False:
                 return _from_terms(chosen.problem, chosen.result, chosen.terms)
-            return _from_expansion(chosen.problem, chosen.result)
+            return from_expansion(chosen.problem, chosen.result)
         problem = replace(problem, C=float(self.C))
         result = solver.solve(problem, None, callback)
         if self.refit is True and isinstance(problem.base, RankOneKernels):
             refit = Refit(problem, solver.pricing(problem))
             return _from_terms(problem, result, refit.strongest(result.model))
-        return _from_expansion(problem, result)
+        return from_expansion(problem, result)
 
     def _dense(
         self, problem: ProductProblem, callback: Callback | None
@@ -98,7 +98,7 @@ class ProductFit:
         if C == "auto":
             C = holdout_C(problem, solver.solve, rng)
         problem = replace(problem, C=float(C))
-        return _from_expansion(problem, solver.solve(problem, None, callback))
+        return from_expansion(problem, solver.solve(problem, None, callback))
 
 
 def _from_terms(
@@ -118,7 +118,7 @@ def _from_terms(
     )
 
 
-def _from_expansion(problem: ProductProblem, result: SolveResult) -> FittedProducts:
+def from_expansion(problem: ProductProblem, result: SolveResult) -> FittedProducts:
     """The products of a solution, strongest first."""
     model = result.model
     assert isinstance(model, ProductExpansion)

@@ -114,6 +114,7 @@ class MirrorSearch:
             problem.base, rho, problem.least_degree, affordable=CERTIFY_WORK
         )
         self.done = 0
+        self.scale: float | None = None
         if start is not None:
             self.active.set(start.weights, list(start.products))
 
@@ -131,11 +132,12 @@ class MirrorSearch:
     def iterates(self) -> Iterator[Iterate]:
         """A look at the averaged weights after every `look_every` draws."""
         solution = self.active.solve(self.inner)
-        scale = self._first_scale(solution)
+        if self.scale is None:
+            self.scale = self._first_scale(solution)
         while self.done < self.settings.max_iter:
             end = min(self.done + self.settings.look_every, self.settings.max_iter)
             while self.done < end:
-                solution = self._advance(solution, scale)
+                solution = self._advance(solution, self.scale)
             yield self._look()
 
     def _advance(self, solution: Inner, first: float) -> Inner:
@@ -214,18 +216,22 @@ class MirrorSearch:
         """All that the next round depends on."""
         return {
             "products": [list(product) for product in self.active.products],
-            "theta": self.active.theta,
-            "average": self.average.sums,
+            "theta": self.active.theta.copy(),
+            "average": self.average.sums.copy(),
             "weight": self.average.weight,
             "done": self.done,
+            "scale": self.scale,
+            "draws": self.rng.bit_generator.state,
         }
 
     def restore(self, state: State) -> None:
-        """Go on from `state`, with draws of their own."""
+        """Go on from `state`, with the draws that would have followed."""
         products = [tuple(product) for product in state["products"]]
         self.active.set(state["theta"], products)
-        self.average.sums, self.average.weight = state["average"], state["weight"]
-        self.done = state["done"]
+        self.average.sums = state["average"].copy()
+        self.average.weight = state["weight"]
+        self.done, self.scale = state["done"], state["scale"]
+        self.rng.bit_generator.state = state["draws"]
 
 
 class AveragedWeights:

@@ -17,7 +17,7 @@ from manykernels.solvers.products.index import Product
 from manykernels.solvers.products.losses import SquaredError
 from manykernels.solvers.products.problem import ProductExpansion, ProductProblem
 from manykernels.solvers.products.rivals.lattice import Below, ancestry, sources
-from manykernels.solvers.state import Remembers
+from manykernels.solvers.state import State
 
 SMALL = 1e-7  # of the norm: keeps weights positive between two steps
 NO_WEIGHT = 1e-9  # of the largest: products that are left out of linear systems
@@ -116,7 +116,7 @@ class Solution(NamedTuple):
     dual_norm: float  # a bound on it over the products of the hull
 
 
-class _Search(Remembers):
+class _Search:
     def __init__(
         self,
         settings: HierarchicalKernelLearning,
@@ -164,6 +164,13 @@ class _Search(Remembers):
             if not new or room <= 0:
                 return
             self._prepare(new[: min(self.settings.top, room)])
+
+    def state(self) -> State:
+        return {"products": [list(i) for i in self.products], "eta": self.eta}
+
+    def restore(self, state: State) -> None:
+        self._prepare([tuple(i) for i in state["products"]])
+        self.eta = state["eta"]
 
     def _sources(self) -> list[Product]:
         problem = self.problem

@@ -18,6 +18,7 @@ from manykernels.solvers.products.mirror_descent import (
 )
 from manykernels.solvers.products.problem import ProductExpansion, ProductProblem
 from manykernels.solvers.products.sampler import Draw, ProductSampler
+from manykernels.solvers.state import State
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,15 @@ class _Search(MirrorSearch):
     def _step(self, first: float, total: float) -> float:
         self._squares += total * total
         return float(1.0 / np.sqrt(self._squares)) if self._squares > 0.0 else 0.0
+
+    def state(self) -> State:
+        """That of mirror descent, and what steps are made of."""
+        return {**super().state(), "squares": self._squares}
+
+    def restore(self, state: State) -> None:
+        """Go on from `state`."""
+        super().restore(state)
+        self._squares = state["squares"]
 
 
 @dataclass(frozen=True)
