@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import manykernels as mk
+from manykernels import SequenceLabeler
 from manykernels.cli import app
 
 WORDS = {"det": ["the", "a"], "noun": ["cat", "dog", "fish"], "verb": ["sees", "eats"]}
@@ -113,3 +116,38 @@ def test_something_must_be_given(model: str) -> None:
     result = CliRunner().invoke(app, ["label", "--model", model])
     assert result.exit_code == 2
     assert "got neither" in result.stderr
+
+
+def test_an_interrupted_command_keeps_its_model_and_exits_130(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fit = SequenceLabeler.fit
+
+    def interrupted(labeler: SequenceLabeler, X: Any, y: Any) -> Any:
+        def stop(line: Any) -> None:
+            raise KeyboardInterrupt
+
+        return fit(labeler.set_params(callback=stop), X, y)
+
+    monkeypatch.setattr(SequenceLabeler, "fit", interrupted)
+    path = tmp_path / "model"
+    train = write(tmp_path / "train.txt", 10, 0)
+    arguments = ["label", "--train", train, "--model", str(path), "--seed", "0"]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 130, result.output
+    assert "Warning: " in result.stderr and "nterrupted after 1" in result.stderr
+    assert mk.load(path).n_iter_ == 1
+
+
+def test_a_parser_is_no_labeler(tmp_path: Path) -> None:
+    path = tmp_path / "parser.mk"
+    sentence = mk.datasets.Sentence.of(["a", "b"], ["X", "Y"], [2, 0])
+    mk.DependencyParser(["h.upos m.upos"], n_epochs=1, memory_limit="1MB").fit(
+        [sentence]
+    ).save(path)
+    bare = write(tmp_path / "new.txt", 1, 1, labels=False)
+    result = CliRunner().invoke(app, ["label", bare, "--model", str(path)])
+    assert result.exit_code == 2
+    assert "expected the file of a labeler, got one of DependencyParser" in " ".join(
+        result.stderr.split()
+    )

@@ -127,6 +127,8 @@ class Exact:
         self.templates = [parse_template(text) for text in templates]
         self.vocabulary = vocabulary
         self.weights = [{} for _ in templates]
+        self.sums = [{} for _ in templates]  # of gradients, for dual averaging
+        self.passes = 0.0
 
     def value(self, sentence, place, field):
         column = {"form": "forms", "lemma": "lemmas"}.get(field, field)
@@ -167,8 +169,9 @@ class Exact:
                 scores[h, m] += sum(weights.get(f, 0.0) for f in found)
         return scores
 
-    def norms(self):
-        return np.array([np.sqrt(sum(v * v for v in w.values())) for w in self.weights])
+    def norms(self, groups=None):
+        groups = self.weights if groups is None else groups
+        return np.array([np.sqrt(sum(v * v for v in w.values())) for w in groups])
 
     def changes(self, sentence, rule):
         """Loss, and {(h, m): change}."""
@@ -204,6 +207,9 @@ class Exact:
                 for f in self.features(template, sentence, h, m):
                     delta[f] = delta.get(f, 0.0) + value
             deltas.append(delta)
+        if rule.dual_averaging:
+            self.average_gradients(deltas, rule, step)
+            return loss
         n_templates = len(self.templates)
         size = step / n_templates
         if rule.passive_aggressive:
@@ -220,7 +226,25 @@ class Exact:
                     weights[f] *= new / old if old > 0.0 else 0.0
         return loss
 
+    def average_gradients(self, deltas, rule, step):
+        """w = prox(a * sum of gradients), a = step / sqrt(passes)."""
+        n_templates = len(self.templates)
+        for sums, delta in zip(self.sums, deltas, strict=True):
+            for f, v in delta.items():
+                sums[f] = sums.get(f, 0.0) + v / n_templates
+        self.passes += 1.0 / N_LEARNT
+        a = step / np.sqrt(self.passes)
+        norms = a * self.norms(self.sums) * np.sqrt(n_templates)
+        due = a * rule.reg * self.passes * N_LEARNT
+        kept = PROX[rule.penalty](norms, due)
+        factors = np.divide(kept, norms, out=np.zeros_like(norms), where=norms > 0.0)
+        self.weights = [
+            {f: a * factor * v for f, v in sums.items()}
+            for factor, sums in zip(factors, self.sums, strict=True)
+        ]
 
+
+N_LEARNT = 12  # sentences that the plain learner sees
 RULES = [
     TreeRule(),
     TreeRule(step=0.05, single_root=False),
@@ -233,6 +257,9 @@ RULES = [
     # would have many trees of equal scores here.
     TreeRule("crf", "group_lasso", False, 0.5, 1.2),
     TreeRule("crf", "sparse_mkl", False, 0.5, 4.0),
+    TreeRule("crf", "group_lasso", False, 0.5, 1.2, dual_averaging=True),
+    TreeRule("crf", "sparse_mkl", False, 0.5, 4.0, dual_averaging=True),
+    TreeRule("crf", "squared_l2", False, 0.5, 0.3, dual_averaging=True),
 ]
 
 
@@ -245,7 +272,7 @@ def parts(rule, order):
 @pytest.mark.parametrize("rule", RULES, ids=str)
 def test_learner_follows_the_plain_one(toy, rule):
     """Scores, losses, group norms, last and averaged model, round by round."""
-    sentences = toy[:12]
+    sentences = toy[:N_LEARNT]
     vocabulary = Vocabulary.of(sentences)
     corpus = vocabulary.encode(sentences)
     reach = Reach.of(corpus, vocabulary.sizes, False)
@@ -302,9 +329,12 @@ def test_shrinking_is_the_proximity_operator(penalty):
         np.testing.assert_allclose(factors * norms, expected, rtol=1e-12, atol=1e-15)
 
 
-def test_long_runs_keep_the_average_exact(toy):
+@pytest.mark.parametrize("dual_averaging", [False, True])
+def test_long_runs_keep_the_average_exact(toy, dual_averaging):
     """Hundreds of rescalings and resets must not wear the average out."""
-    rule = TreeRule("hinge", "sparse_mkl", False, 1.0, 0.3)
+    rule = TreeRule(
+        "hinge", "sparse_mkl", False, 1.0, 0.3, dual_averaging=dual_averaging
+    )
     sentences = toy[:10]
     vocabulary = Vocabulary.of(sentences)
     corpus = vocabulary.encode(sentences)
@@ -321,6 +351,26 @@ def test_long_runs_keep_the_average_exact(toy):
     gone = np.repeat(state.group_norms == 0.0, np.diff(compiled.start))
     mean[gone] = 0.0
     np.testing.assert_allclose(state.average(), mean, rtol=1e-3, atol=1e-6)
+
+
+def test_gradient_steps_may_follow_dual_averaging_but_not_the_reverse(toy):
+    dual = TreeRule("hinge", "sparse_mkl", False, 1.0, 0.3, dual_averaging=True)
+    single = replace(dual, penalty=None, dual_averaging=False)
+    vocabulary = Vocabulary.of(toy[:10])
+    corpus = vocabulary.encode(toy[:10])
+    reach = Reach.of(corpus, vocabulary.sizes, False)
+    templates = tuple(parse_template(text) for text in FEW)
+    compiled = compile_templates(templates, vocabulary.sizes, 10**6, reach)
+    state = TreeState(compiled)
+    state.epoch(corpus, dual, np.arange(10))
+    before, gone = state.last(), state.group_norms == 0.0
+    assert gone.any() and not gone.all()
+    state.epoch(corpus, single, np.arange(0))  # no round, only another meaning
+    np.testing.assert_allclose(state.last(), before, rtol=1e-6)
+    with pytest.raises(ValueError, match="dual averaging must start from zero"):
+        state.epoch(corpus, dual, np.arange(10))
+    with pytest.raises(ValueError, match="dual averaging must start from zero"):
+        TreeState(compiled, before).epoch(corpus, dual, np.arange(10))
 
 
 # --- the parser ------------------------------------------------------------------
@@ -386,27 +436,122 @@ def test_pruning_arcs_keeps_those_that_were_seen(toy):
     assert left_out > 0
 
 
+USELESS = [f"h{k:+d}.form m{k:+d}.form" for k in (-2, -1, 1, 2)]
+
+
 @pytest.mark.parametrize("regulariser", ["group_lasso", "sparse_mkl"])
-def test_regularisers_prune_templates(toy, regulariser):
-    useless = [f"m{k:+d}.form h{k:+d}.form" for k in (-2, -1, 1, 2)]
-    parser = mk.DependencyParser(
-        FEW + useless,
-        regulariser=regulariser,
-        C=0.018 if regulariser == "group_lasso" else 0.01,
-        n_epochs=4,
-        memory_limit="1MB",
-        random_state=0,
-    ).fit(toy[:50])
-    assert 0 < len(parser.selected_templates_) < len(parser.templates_)
+def test_regularisers_prune_useless_templates(toy, regulariser):
+    settings = {"regulariser": regulariser, "C": 0.3, "n_epochs": 4}
+    common = {"memory_limit": "1MB", "random_state": 0}
+    parser = mk.DependencyParser(FEW + USELESS, **settings, **common).fit(toy[:50])
+    assert parser.selected_templates_
+    assert not set(parser.selected_templates_) & set(USELESS)
     weights = dict(zip(parser.templates_, parser.template_weights_, strict=True))
     chosen = [weights[t] for t in parser.selected_templates_]
     assert chosen == sorted(chosen, reverse=True) and min(chosen) > 0.0
     assert sum(w > 0 for w in parser.template_weights_) == len(chosen)
     assert parser.history_[-1].n_templates == len(chosen)
-    again = mk.DependencyParser(
-        parser.selected_templates_, memory_limit="1MB", random_state=0
+    assert parser.score(toy[50:]) > 0.9
+    single = mk.DependencyParser(
+        FEW + USELESS, update="gradient", **settings, **common
     ).fit(toy[:50])
-    assert again.score(toy[50:]) > 0.8
+    # The noise of single steps keeps alive what the sum of all gradients does not.
+    assert set(USELESS) & set(single.selected_templates_)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"regulariser": "sparse_mkl", "C": 0.3},
+        {"regulariser": "group_lasso", "C": 0.3, "n_templates": 1},
+        {"n_templates": 3},
+        {"regulariser": "sparse_mkl", "C": 1.0, "loss": "crf", "n_templates": 2},
+    ],
+    ids=str,
+)
+def test_refit_learns_the_kept_templates_alone(toy, settings):
+    """Both fits can be had one by one, to the bit."""
+    common = {"memory_limit": "1MB", "random_state": 0}
+    loss = settings.get("loss", "hinge")
+    parser = mk.DependencyParser(
+        FEW + USELESS, refit=True, n_epochs=3, **settings, **common
+    ).fit(toy[:50])
+    alone = {k: v for k, v in settings.items() if k != "n_templates"}
+    first = mk.DependencyParser(
+        FEW + USELESS, n_epochs=parser.selection_epochs, **alone, **common
+    ).fit(toy[:50])
+    kept = first.selected_templates_[: settings.get("n_templates")]
+    assert 0 < len(kept) < len(FEW + USELESS)
+    assert parser.templates_ == [t for t in FEW + USELESS if t in kept]
+    second = mk.DependencyParser(parser.templates_, loss=loss, n_epochs=3, **common)
+    second.fit(toy[:50])
+    np.testing.assert_array_equal(parser._weights, second._weights)
+    assert parser.n_iter_ == len(parser.history_) == 3
+    assert len(parser.selection_history_) == parser.selection_epochs
+    assert parser.score(toy[50:]) == second.score(toy[50:]) > 0.9
+
+
+def test_refitted_parsers_are_saved_and_go_on_without_the_regulariser(toy, tmp_path):
+    parser = mk.DependencyParser(
+        FEW + USELESS,
+        regulariser="sparse_mkl",
+        C=0.3,
+        refit=True,
+        n_epochs=2,
+        memory_limit="1MB",
+        random_state=0,
+    ).fit(toy[:50])
+    path = tmp_path / "parser.mk"
+    parser.save(path)
+    loaded = mk.load(path)
+    assert loaded.get_params() == parser.get_params()
+    assert loaded.templates_ == parser.templates_
+    assert loaded.selection_history_ == parser.selection_history_ != []
+    plain = mk.DependencyParser(
+        parser.templates_, n_epochs=2, memory_limit="1MB", random_state=0
+    ).fit(toy[:50])
+    for one in (loaded, parser, plain):
+        one.partial_fit(toy[50:60])
+    np.testing.assert_array_equal(loaded._weights, plain._weights)
+    np.testing.assert_array_equal(parser._weights, plain._weights)
+
+
+@pytest.mark.parametrize("selection_epochs", [1, 2])
+def test_a_selection_that_is_ended_is_the_model(toy, selection_epochs):
+    parser = mk.DependencyParser(
+        FEW,
+        regulariser="sparse_mkl",
+        refit=True,
+        selection_epochs=selection_epochs,
+        memory_limit="1MB",
+        random_state=0,
+        callback=lambda line: True,
+    ).fit(toy[:50])
+    assert parser.n_iter_ == 1 and parser.selection_history_ == []
+    assert parser.templates_ == FEW
+    assert parser.score(toy[50:]) > 0.8
+
+
+def test_partial_fit_with_a_regulariser_that_prunes(toy):
+    parser = mk.DependencyParser(
+        FEW + USELESS,
+        regulariser="sparse_mkl",
+        C=0.3,
+        memory_limit="1MB",
+        random_state=0,
+    )
+    for _ in range(3):
+        parser.partial_fit(toy[:50])
+    assert not set(parser.selected_templates_) & set(USELESS)
+    assert parser.score(toy[50:]) > 0.9
+
+
+def test_refit_refuses_what_it_cannot_do(toy):
+    settings = {"regulariser": "group_lasso", "refit": True, "memory_limit": "1MB"}
+    with pytest.raises(ValueError, match="got none with C=1e-09; raise C"):
+        mk.DependencyParser(FEW, C=1e-9, **settings).fit(toy[:10])
+    with pytest.raises(ValueError, match="got refit=True; call fit before it"):
+        mk.DependencyParser(FEW, **settings).partial_fit(toy[:10])
 
 
 def test_crf_learns_too(toy):
@@ -478,6 +623,13 @@ def test_clone_and_parameters():
         ({"loss": "squared"}, "loss must be one of 'hinge', 'crf', got 'squared'"),
         ({"regulariser": "l3"}, "regulariser must be one of None, .* got 'l3'"),
         ({"C": 0.0}, "C must be a positive number, got 0.0"),
+        ({"n_templates": 3}, "n_templates needs a second fit .* got refit=False"),
+        ({"n_templates": 0, "refit": True}, "n_templates must be a whole number"),
+        ({"selection_epochs": 0}, "selection_epochs must be a whole number"),
+        (
+            {"refit": True, "regulariser": "squared_l2"},
+            "refit needs a regulariser that prunes .* got regulariser='squared_l2'",
+        ),
         ({"step": np.inf}, "step must be a positive number"),
         ({"n_epochs": 0}, "n_epochs must be a whole number of at least 1"),
         ({"templates": "some"}, "templates must be one of standard, full"),
@@ -581,6 +733,26 @@ def test_command_line(toy, tmp_path):
         piped = call("-", "-m", model, stdin=stream.read()).stdout
     assert list(parse_conllu(piped)) == parser.parse(toy[50:])
     assert "neither" in call("-m", model, code=2).stderr
+    prune = ["--regulariser", "sparse_mkl", "--C", "1", "--refit", "--n-templates", "2"]
+    told = call(*learn, *prune, "--seed", "0", "--epochs", "2", "--json")
+    assert json.loads(told.stdout)["templates"] == 2 == len(mk.load(model).templates_)
     (tmp_path / "bad.conllu").write_text("1\tx\n")
     bad = call(str(tmp_path / "bad.conllu"), "-m", model, code=2)
     assert "line 1" in bad.stderr and "Traceback" not in bad.stderr
+
+
+def test_an_interrupted_command_keeps_its_model_and_exits_130(
+    toy, tmp_path, monkeypatch
+):
+    train, model = str(tmp_path / "a.conllu"), str(tmp_path / "p.mk")
+    write_conllu(train, toy[:10])
+
+    def interrupt(self, line):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(mk.DependencyParser, "_told", interrupt)
+    arguments = ["parse", "--train", train, "-m", model, "--templates", "; ".join(FEW)]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 130, result.output
+    assert "Warning: Interrupted after 1 epochs" in result.stderr
+    assert mk.load(model).n_iter_ == 1

@@ -8,14 +8,19 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
 
 from manykernels.cli import options as opt
 from manykernels.cli.errors import fail
 from manykernels.cli.learning import choose_kernels
-from manykernels.cli.outputs import STDOUT, check_output, print_json
-from manykernels.cli.progress import shown_warnings
-from manykernels.estimators import SequenceLabeler, load
+from manykernels.cli.outputs import STDOUT
+from manykernels.cli.structured import (
+    check_files,
+    chosen,
+    learn_and_save,
+    load_as,
+    tell,
+)
+from manykernels.estimators import SequenceLabeler
 from manykernels.io.sequences import (
     TokenLines,
     as_arrays,
@@ -112,34 +117,31 @@ def label(
 
     manykernels label new.txt --model tagger.mk --out labelled.txt
     """
-    if data is None and train is None:
-        fail("expected a file to label, or --train, got neither; name one")
-    if data == train == STDOUT:
-        fail("expected at most one file from standard input, got two; name the other")
+    check_files(data, train, model, out, "label")
     if window < 0:
         fail(f"--window must be 0 or more, got {window}; try 1")
-    check_output("--out", out)
     lines = None if data is None else _read(data)
     if train is None:
-        labeler = _load(model)
+        labeler = load_as(SequenceLabeler, "labeler", model)
     else:
-        check_output("--model", model)
-        given: dict[str, Any] = {
-            "regulariser": regulariser,
-            "loss": loss,
-            "C": C,
-            "max_iter": epochs,
-            "random_state": seed,
-        }
-        chosen = {name: value for name, value in given.items() if value is not None}
-        labeler = SequenceLabeler(choose_kernels(kernels), verbose=verbose, **chosen)
+        labeler = SequenceLabeler(
+            choose_kernels(kernels),
+            verbose=verbose,
+            **chosen(
+                regulariser=regulariser,
+                loss=loss,
+                C=C,
+                max_iter=epochs,
+                random_state=seed,
+            ),
+        )
         _learn(labeler, _read(train), window, model)
     if lines is None:
-        _tell(_described(labeler), as_json)
+        tell(_described(labeler), as_json)
     elif score:
         X, y = _labelled(labeler, lines)
         accuracy = labeler.score(X, y), labeler.score_sequences(X, y)
-        _tell(dict(zip(("tokens", "sequences"), accuracy, strict=True)), as_json)
+        tell(dict(zip(("tokens", "sequences"), accuracy, strict=True)), as_json)
     else:
         _write(out, lines, labeler.predict(_inputs(labeler, lines)))
 
@@ -156,19 +158,8 @@ def _learn(
     X: Any = as_arrays(features)
     if X is None:
         X = as_tokens(features, window)
-    with shown_warnings(Console(stderr=True)):
-        labeler.fit(X, [np.array(y) for y in lines.column(lines.n_columns - 1)])
-    labeler.save(path)
-
-
-def _load(path: Path) -> SequenceLabeler:
-    labeler = load(path)
-    if not isinstance(labeler, SequenceLabeler):
-        fail(
-            f"expected the file of a labeler, got one of {type(labeler).__name__}; "
-            "learn one with --train"
-        )
-    return labeler
+    y = [np.array(labels) for labels in lines.column(lines.n_columns - 1)]
+    learn_and_save(lambda: labeler.fit(X, y), path)
 
 
 def _inputs(labeler: SequenceLabeler, lines: TokenLines) -> Any:
@@ -254,13 +245,3 @@ def _described(labeler: SequenceLabeler) -> dict[str, Any]:
             for f in order
         ],
     }
-
-
-def _tell(content: dict[str, Any], as_json: bool) -> None:
-    if as_json:
-        print_json(content)
-        return
-    for name, value in content.items():
-        lines = value if isinstance(value, list) else [value]
-        shown = [f"{v:.4f}" if isinstance(v, float) else str(v) for v in lines]
-        typer.echo(f"{name}: {'; '.join(shown)}")

@@ -7,12 +7,15 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from manykernels.cli import options as opt
-from manykernels.cli.errors import INTERRUPTED, fail
-from manykernels.cli.outputs import check_output, print_json
-from manykernels.cli.progress import shown_warnings
+from manykernels.cli.structured import (
+    check_files,
+    chosen,
+    learn_and_save,
+    load_as,
+    tell,
+)
 from manykernels.datasets.conllu import (
     Sentence,
     format_conllu,
@@ -20,9 +23,8 @@ from manykernels.datasets.conllu import (
     read_conllu,
     write_conllu,
 )
-from manykernels.estimators import DependencyParser, load
+from manykernels.estimators import DependencyParser
 from manykernels.io.tables import STDIN
-from manykernels.solvers.loop import InterruptedFitWarning
 
 Text = Annotated[
     str | None,
@@ -77,6 +79,22 @@ Regulariser = Annotated[
         rich_help_panel=opt.MODEL,
     ),
 ]
+Refit = Annotated[
+    bool,
+    typer.Option(
+        "--refit",
+        help="Learn the templates that were kept once more, without the regulariser.",
+        rich_help_panel=opt.MODEL,
+    ),
+]
+NTemplates = Annotated[
+    int | None,
+    typer.Option(
+        "--n-templates",
+        help="Templates to keep at most, with --refit.",
+        rich_help_panel=opt.MODEL,
+    ),
+]
 Epochs = Annotated[
     int | None,
     typer.Option(
@@ -94,6 +112,8 @@ def parse(
     templates: TemplateSet = "standard",
     loss: opt.Loss = None,
     regulariser: Regulariser = None,
+    refit: Refit = False,
+    n_templates: NTemplates = None,
     C: opt.C = None,
     epochs: Epochs = None,
     memory_limit: opt.MemoryLimit = None,
@@ -107,55 +127,33 @@ def parse(
 
     manykernels parse new.conllu --model parser.mk --out parsed.conllu
     """
-    if data is None and train is None:
-        fail("expected a file to parse, or --train, got neither; name one")
-    if data == train == STDIN:
-        fail("expected at most one file from standard input, got two; name the other")
-    check_output("--out", out)
+    check_files(data, train, model, out, "parse")
     sentences = None if data is None else _read(data)
     if train is None:
-        parser = _load(model)
+        parser = load_as(DependencyParser, "parser", model)
     else:
-        check_output("--model", model)
-        given: dict[str, Any] = {
-            "loss": loss,
-            "C": C,
-            "n_epochs": epochs,
-            "memory_limit": memory_limit,
-            "random_state": seed,
-        }
-        chosen = {name: value for name, value in given.items() if value is not None}
         parser = DependencyParser(
             _templates(templates),
             regulariser=regulariser,
+            refit=refit,
+            n_templates=n_templates,
             verbose=int(verbose),
-            **chosen,
+            **chosen(
+                loss=loss,
+                C=C,
+                n_epochs=epochs,
+                memory_limit=memory_limit,
+                random_state=seed,
+            ),
         )
-        _learn(parser, _read(train), model)
+        known = _read(train)
+        learn_and_save(lambda: parser.fit(known), model)
     if sentences is None:
-        _tell(_described(parser), as_json)
+        tell(_described(parser), as_json)
     elif score:
-        _tell(parser.evaluate(sentences)._asdict(), as_json)
+        tell(parser.evaluate(sentences)._asdict(), as_json)
     else:
         _write(out, parser.parse(sentences))
-
-
-def _learn(parser: DependencyParser, sentences: list[Sentence], path: Path) -> None:
-    with shown_warnings(Console(stderr=True)) as seen:
-        parser.fit(sentences)
-    parser.save(path)
-    if InterruptedFitWarning in seen:
-        raise typer.Exit(INTERRUPTED)
-
-
-def _load(path: Path) -> DependencyParser:
-    parser = load(path)
-    if not isinstance(parser, DependencyParser):
-        fail(
-            f"expected the file of a parser, got one of {type(parser).__name__}; learn "
-            "a parser with --train"
-        )
-    return parser
 
 
 def _templates(text: str) -> Any:
@@ -185,13 +183,3 @@ def _described(parser: DependencyParser) -> dict[str, Any]:
         "training_accuracy": parser.history_[-1].accuracy,
         "strongest": parser.selected_templates_[:10],
     }
-
-
-def _tell(content: dict[str, Any], as_json: bool) -> None:
-    if as_json:
-        print_json(content)
-        return
-    for name, value in content.items():
-        lines = value if isinstance(value, list) else [value]
-        shown = [f"{v:.4f}" if isinstance(v, float) else str(v) for v in lines]
-        typer.echo(f"{name.replace('_', ' ')}: {'; '.join(shown)}")

@@ -13,20 +13,19 @@ from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from manykernels.banks.memory import parse_bytes
 from manykernels.datasets.conllu import Sentence, format_conllu
-from manykernels.estimators.arc_templates import ArcTemplate, arc_templates
+from manykernels.estimators.arc_templates import arc_templates
+from manykernels.estimators.dependency_parser_checks import PRUNING, check_params
 from manykernels.estimators.dependency_parser_inputs import (
+    Layout,
     Reach,
     Vocabulary,
     check_sentences,
     check_trees,
-    compile_templates,
     split_heads,
 )
 from manykernels.estimators.parser_files import save_parser
 from manykernels.hot import trees as hot
 from manykernels.solvers.tree_learning import (
-    LOSSES,
-    PENALTIES,
     TreeEpoch,
     TreeRule,
     TreeState,
@@ -34,7 +33,6 @@ from manykernels.solvers.tree_learning import (
     template_norms,
 )
 
-UPDATES = ("auto", "passive_aggressive", "gradient")
 PUNCTUATION = "PUNCT"
 STEPS = {"hinge": 1.0, "crf": 5.0}
 
@@ -67,14 +65,25 @@ class DependencyParser(BaseEstimator):
         The last two prune templates; the last is 1/2 (sum of norms)^2, as in MKL.
     C : float
         Weight of the losses against the regulariser.
-    update : "auto", "passive_aggressive" or "gradient"
-        Steps as long as a sentence needs, `step` at most, or step / sqrt(epoch). "auto"
-        takes the former for the hinge loss without a regulariser.
+    update : "auto", "passive_aggressive", "gradient" or "dual_averaging"
+        Steps as long as a sentence needs, `step` at most; steps of step / sqrt(epoch);
+        or weights made anew from all gradients so far, without which the regularisers
+        prune next to nothing. "auto" takes the first for the hinge loss without a
+        regulariser and the last for regularisers that prune.
     step : float, optional
         Length of a step, for arcs of unit length in feature space; by default 1, and
         5 for the CRF loss, whose steps are weighted by probabilities.
     n_epochs : int
         Passes over the sentences.
+    refit : bool
+        Learn twice: with the regulariser, to find out which templates matter, and then
+        without it from these templates alone. Penalties make the weights of good
+        templates too small as well; the second fit mends that.
+    n_templates : int, optional
+        Keep this many templates at most for the second fit, the strongest; by default
+        all that the regulariser leaves.
+    selection_epochs : int
+        Passes over the sentences of the first of two fits.
     average : bool
         Keep the mean of the weights of all rounds rather than the last.
     single_root : bool
@@ -96,7 +105,7 @@ class DependencyParser(BaseEstimator):
     Attributes
     ----------
     templates_ : list of str
-        All templates, in the given order.
+        All templates, in the given order; with `refit`, those that were kept.
     template_weights_ : array
         Norm of each template's weights, in the order of `templates_`.
     selected_templates_ : list of str
@@ -105,6 +114,8 @@ class DependencyParser(BaseEstimator):
         Weights that are not zero.
     history_ : list of TreeEpoch
         Time, mean loss, accuracy and templates in use, per epoch.
+    selection_history_ : list of TreeEpoch
+        The same for the first of two fits; empty if there was one.
     n_iter_ : int
         Epochs of the fit.
 
@@ -122,7 +133,9 @@ class DependencyParser(BaseEstimator):
     """
 
     _state: TreeState | None
+    _layout: Layout
     history_: list[TreeEpoch]
+    selection_history_: list[TreeEpoch]
 
     def __init__(
         self,
@@ -134,6 +147,9 @@ class DependencyParser(BaseEstimator):
         update: str = "auto",
         step: float | None = None,
         n_epochs: int = 8,
+        refit: bool = False,
+        n_templates: int | None = None,
+        selection_epochs: int = 2,
         average: bool = True,
         single_root: bool = True,
         prune_arcs: bool = True,
@@ -150,6 +166,9 @@ class DependencyParser(BaseEstimator):
         self.update = update
         self.step = step
         self.n_epochs = n_epochs
+        self.refit = refit
+        self.n_templates = n_templates
+        self.selection_epochs = selection_epochs
         self.average = average
         self.single_root = single_root
         self.prune_arcs = prune_arcs
@@ -169,19 +188,23 @@ class DependencyParser(BaseEstimator):
         y : None
             Ignored: sentences know their heads.
         """
-        self._check_params()
+        check_params(self)
         found = self._check_training(sentences)
-        self._begin(found)
-        state = TreeState(self._compiled)
-        self.history_ = self._learn(state, found, self.n_epochs)
-        self._store(state)
-        self._state = None  # as large as the model itself
+        layout = self._begin(found)
+        if self.refit:
+            self._learn_in_two_fits(layout, found)
+        else:
+            self.selection_history_ = []
+            epochs = self.n_epochs
+            self.history_, _ = self._learn_from_zero(layout, found, epochs, False)
+        self.n_iter_ = len(self.history_)
         return self
 
     def partial_fit(self, sentences: Any, y: Any = None) -> DependencyParser:
         """One more pass, over these sentences.
 
-        The first call decides which words and tags are known.
+        The first call decides which words and tags are known. Dual averaging needs all
+        gradients: after `fit`, or `load`, gradient steps are taken instead.
 
         Parameters
         ----------
@@ -189,21 +212,24 @@ class DependencyParser(BaseEstimator):
         y : None
             Ignored.
         """
-        self._check_params()
+        check_params(self)
         found = self._check_training(sentences)
         if not hasattr(self, "templates_"):
-            self._begin(found)
-            self._state = TreeState(self._compiled)
-            self.history_ = []
+            self._require_one_fit()
+            self._layout = self._begin(found)
+            self._state = TreeState(self._layout.compiled)
+            self.history_, self.selection_history_ = [], []
         if self._state is None:
-            self._state = TreeState(self._compiled, self._weights)
+            self._state = TreeState(self._layout.compiled, self._weights)
         self._widen_reach(found)
-        lines = self._learn(self._state, found, 1)
+        vocabulary = self._layout.vocabulary
+        lines, _ = self._learn(self._state, vocabulary, found, 1, bool(self.refit))
         places = range(len(self.history_) + 1, len(self.history_) + len(lines) + 1)
         self.history_ += [
             line._replace(epoch=k) for k, line in zip(places, lines, strict=True)
         ]
-        self._store(self._state)
+        self._store(self._layout, self._state)
+        self.n_iter_ = len(self.history_)
         return self
 
     def predict(self, sentences: Any) -> list[np.ndarray]:
@@ -221,11 +247,11 @@ class DependencyParser(BaseEstimator):
         """
         check_is_fitted(self, "templates_")
         found = check_sentences(sentences)
-        corpus = self._vocabulary.encode(found)
+        corpus = self._layout.vocabulary.encode(found)
         heads = np.zeros(len(corpus.tokens), np.int32)
         hot.parse_corpus(
             corpus,
-            self._compiled,
+            self._layout.compiled,
             self._weights,
             self._in_use(),
             bool(self.single_root),
@@ -269,9 +295,9 @@ class DependencyParser(BaseEstimator):
         array (words + 1, words + 1)
         """
         check_is_fitted(self, "templates_")
-        corpus = self._vocabulary.encode(check_sentences([sentence]))
+        corpus = self._layout.vocabulary.encode(check_sentences([sentence]))
         scores = hot.arc_scores(
-            corpus, self._compiled, self._weights, self._in_use(), 0
+            corpus, self._layout.compiled, self._weights, self._in_use(), 0
         )
         return np.asarray(scores, dtype=np.float64)
 
@@ -321,26 +347,11 @@ class DependencyParser(BaseEstimator):
         check_is_fitted(self, "templates_")
         save_parser(self, path)
 
-    def _check_params(self) -> None:
-        _require_one_of("loss", self.loss, LOSSES)
-        _require_one_of("regulariser", self.regulariser, PENALTIES)
-        _require_one_of("update", self.update, UPDATES)
-        _require_positive("C", self.C)
-        if self.step is not None:
-            _require_positive("step", self.step)
-        for name in ("n_epochs", "min_count"):
-            _require_count(name, getattr(self, name))
-        plain = self.loss == "hinge" and self.regulariser is None
-        if self.update == "passive_aggressive" and not plain:
+    def _require_one_fit(self) -> None:
+        if self.refit:
             raise ValueError(
-                "update='passive_aggressive' needs the hinge loss and no regulariser, "
-                f"got loss={self.loss!r} and regulariser={self.regulariser!r}; use "
-                "update='auto'."
-            )
-        if self.callback is not None and not callable(self.callback):
-            raise TypeError(
-                "callback must be a function of one line of the history, got "
-                f"{self.callback!r}; pass the function itself or None."
+                "partial_fit goes over the sentences once and cannot choose templates "
+                "first, got refit=True; call fit before it."
             )
 
     def _check_training(self, sentences: Any) -> list[Sentence]:
@@ -348,40 +359,81 @@ class DependencyParser(BaseEstimator):
         check_trees(found, bool(self.single_root))
         return found
 
-    def _begin(self, sentences: Sequence[Sentence]) -> None:
+    def _begin(self, sentences: Sequence[Sentence]) -> Layout:
         """Vocabulary, longest arcs and room for the weights."""
-        self._templates: tuple[ArcTemplate, ...] = arc_templates(self.templates)
-        self._vocabulary = Vocabulary.of(sentences, self.min_count)
-        corpus = self._vocabulary.encode(sentences)
-        sizes = self._vocabulary.sizes
-        self._reach = Reach.of(corpus, sizes, bool(self.prune_arcs))
-        self._compiled = compile_templates(
-            self._templates, sizes, parse_bytes(self.memory_limit), self._reach
-        )
+        templates = arc_templates(self.templates)
+        vocabulary = Vocabulary.of(sentences, self.min_count)
+        corpus = vocabulary.encode(sentences)
+        reach = Reach.of(corpus, vocabulary.sizes, bool(self.prune_arcs))
+        return Layout.of(templates, vocabulary, reach, parse_bytes(self.memory_limit))
 
     def _widen_reach(self, sentences: Sequence[Sentence]) -> None:
         """Arcs of new sentences are tried from now on."""
         if self.prune_arcs:
-            corpus = self._vocabulary.encode(sentences)
-            more = Reach.of(corpus, self._vocabulary.sizes, True)
-            np.maximum(self._reach.longest, more.longest, out=self._reach.longest)
+            vocabulary, longest = self._layout.vocabulary, self._layout.reach.longest
+            more = Reach.of(vocabulary.encode(sentences), vocabulary.sizes, True)
+            np.maximum(longest, more.longest, out=longest)
+
+    def _learn_in_two_fits(self, layout: Layout, sentences: Sequence[Sentence]) -> None:
+        """Choose templates, then learn from them alone; a fit that is ended is last."""
+        epochs = self.selection_epochs
+        first, ended = self._learn_from_zero(layout, sentences, epochs, False)
+        self.selection_history_, self.history_ = [], first
+        if ended:
+            return
+        kept = self.selected_templates_[: self.n_templates]
+        if not kept:
+            raise ValueError(
+                "expected a regulariser that leaves some templates, got none with "
+                f"C={self.C!r}; raise C."
+            )
+        layout = layout.only(kept, parse_bytes(self.memory_limit))
+        epochs = self.n_epochs
+        second, _ = self._learn_from_zero(layout, sentences, epochs, True)
+        self.selection_history_, self.history_ = first, second
+
+    def _learn_from_zero(
+        self,
+        layout: Layout,
+        sentences: Sequence[Sentence],
+        n_epochs: int,
+        plain: bool,
+    ) -> tuple[list[TreeEpoch], bool]:
+        state = TreeState(layout.compiled)
+        found = self._learn(state, layout.vocabulary, sentences, n_epochs, plain)
+        self._store(layout, state)
+        self._state = None  # as large as the model itself
+        return found
 
     def _learn(
-        self, state: TreeState, sentences: Sequence[Sentence], n_epochs: int
-    ) -> list[TreeEpoch]:
-        corpus = self._vocabulary.encode(sentences)
-        plain = self.loss == "hinge" and self.regulariser is None
-        rule = TreeRule(
-            self.loss,
-            self.regulariser,
-            plain and self.update != "gradient",
-            float(STEPS[self.loss] if self.step is None else self.step),
-            1.0 / (float(self.C) * len(sentences)),
-            bool(self.single_root),
-        )
+        self,
+        state: TreeState,
+        vocabulary: Vocabulary,
+        sentences: Sequence[Sentence],
+        n_epochs: int,
+        plain: bool,
+    ) -> tuple[list[TreeEpoch], bool]:
+        corpus = vocabulary.encode(sentences)
+        rule = self._rule(len(sentences), plain, state.from_weights)
         seed = check_random_state(self.random_state).randint(2**31)
         rng = np.random.default_rng([seed, state.rounds])
         return learn_trees(state, corpus, rule, n_epochs, rng, self._told)
+
+    def _rule(self, n_sentences: int, plain: bool, from_weights: bool) -> TreeRule:
+        """How to learn; `plain`: without the regulariser, by the default steps."""
+        regulariser = None if plain else self.regulariser
+        update = "auto" if plain else self.update
+        if update == "auto":
+            update = _default_update(self.loss, regulariser)
+        return TreeRule(
+            self.loss,
+            regulariser,
+            update == "passive_aggressive",
+            float(STEPS[self.loss] if self.step is None else self.step),
+            1.0 / (float(self.C) * n_sentences),
+            bool(self.single_root),
+            update == "dual_averaging" and not from_weights,
+        )
 
     def _told(self, line: TreeEpoch) -> object:
         if self.verbose:
@@ -392,15 +444,16 @@ class DependencyParser(BaseEstimator):
             )
         return None if self.callback is None else self.callback(line)
 
-    def _store(self, state: TreeState) -> None:
+    def _store(self, layout: Layout, state: TreeState) -> None:
         self._weights = state.average() if self.average else state.last()
+        self._layout = layout
         self._set_templates()
-        self.n_iter_ = len(self.history_)
 
     def _set_templates(self) -> None:
         """What the weights say about the templates."""
-        self.templates_ = [str(template) for template in self._templates]
-        self.template_weights_ = template_norms(self._compiled, self._weights)
+        compiled = self._layout.compiled
+        self.templates_ = [str(template) for template in self._layout.templates]
+        self.template_weights_ = template_norms(compiled, self._weights)
         order = np.argsort(-self.template_weights_, kind="stable")
         self.selected_templates_ = [
             self.templates_[t] for t in order if self.template_weights_[t] > 0.0
@@ -418,26 +471,8 @@ class DependencyParser(BaseEstimator):
         return tags
 
 
-def _require_one_of(name: str, value: Any, known: Any) -> None:
-    if not isinstance(value, str | None) or value not in known:
-        raise ValueError(
-            f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}; "
-            "choose one of these."
-        )
-
-
-def _require_positive(name: str, value: Any) -> None:
-    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not number or not 0.0 < value < np.inf:
-        raise ValueError(
-            f"{name} must be a positive number, got {value!r}; choose one such as 1.0."
-        )
-
-
-def _require_count(name: str, value: Any) -> None:
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not whole or value < 1:
-        raise ValueError(
-            f"{name} must be a whole number of at least 1, got {value!r}; choose one "
-            "in this range."
-        )
+def _default_update(loss: str, regulariser: str | None) -> str:
+    if regulariser in PRUNING:
+        return "dual_averaging"
+    plain = loss == "hinge" and regulariser is None
+    return "passive_aggressive" if plain else "gradient"

@@ -132,6 +132,43 @@ def _rows_of_words(corpus: Corpus) -> tuple[np.ndarray, np.ndarray]:
     return rows, roots + corpus.heads[rows]
 
 
+@dataclass(frozen=True)
+class Layout:
+    """What a parser looks at, and where its weights lie.
+
+    Parameters
+    ----------
+    templates : tuple of ArcTemplate
+    vocabulary : Vocabulary
+    reach : Reach
+    compiled : Templates
+        All of it as arrays.
+    """
+
+    templates: tuple[ArcTemplate, ...]
+    vocabulary: Vocabulary
+    reach: Reach
+    compiled: Templates
+
+    @classmethod
+    def of(
+        cls,
+        templates: tuple[ArcTemplate, ...],
+        vocabulary: Vocabulary,
+        reach: Reach,
+        limit: int,
+    ) -> Layout:
+        """Tables for the templates within `limit` bytes."""
+        compiled = compile_templates(templates, vocabulary.sizes, limit, reach)
+        return cls(templates, vocabulary, reach, compiled)
+
+    def only(self, texts: Iterable[str], limit: int) -> Layout:
+        """With these templates only, whose tables may grow into the room of others."""
+        kept = set(texts)
+        templates = tuple(t for t in self.templates if str(t) in kept)
+        return Layout.of(templates, self.vocabulary, self.reach, limit)
+
+
 def compile_templates(
     templates: Sequence[ArcTemplate], sizes: Sequence[int], limit: int, reach: Reach
 ) -> Templates:

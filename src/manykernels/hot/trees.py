@@ -618,6 +618,9 @@ NEGLIGIBLE = (
 class Tables(NamedTuple):
     """w_t = scale_t * vector_t, and what the average over rounds needs.
 
+    With dual averaging, the vector is the sum of all gradients and stays when its scale
+    falls to zero; otherwise scales are positive, and a template at zero has no vector.
+
     The sum of w_t over all rounds is passed_t * vector_t - offset_t, where passed_t
     sums the scales of the rounds since the last flush of template t.
     """
@@ -637,6 +640,7 @@ class Rule(NamedTuple):
     loss: int
     penalty: int
     passive_aggressive: bool
+    dual_averaging: bool
     single_root: bool
     step: float  # of a round, for features of unit length in all templates together
     reg: float
@@ -693,6 +697,31 @@ def flush_all(templates, tables):
 
 
 @njit(cache=True, nogil=True)
+def last_weights(templates, tables):
+    """The weights after the last round."""
+    weights = np.empty_like(tables.vector)
+    for t in range(len(templates.pair)):
+        scale = np.float32(tables.scale[t])
+        for k in range(templates.start[t], templates.start[t + 1]):
+            weights[k] = scale * tables.vector[k]
+    return weights
+
+
+@njit(cache=True, nogil=True)
+def mean_weights(templates, tables, rounds):
+    """The mean over all rounds, but zero for templates that ended at zero."""
+    weights = np.zeros_like(tables.vector)
+    for t in range(len(templates.pair)):
+        if tables.scale[t] * tables.square[t] == 0.0:
+            continue
+        passed = np.float32(tables.passed[t])
+        for k in range(templates.start[t], templates.start[t + 1]):
+            total = passed * tables.vector[k] - tables.offset[k]
+            weights[k] = total / np.float32(rounds)
+    return weights
+
+
+@njit(cache=True, nogil=True)
 def shrink_factors(norms, penalty, tau, factors):
     """prox(norms) / norms for a penalty; the maps are those of `norms.prox`."""
     n = len(norms)
@@ -731,6 +760,26 @@ def _shrink(templates, tables, rule, gain, norms, factors):
         tables.scale[t] *= factors[t]
         if tables.scale[t] < SMALLEST_SCALE:
             _flush(tables, begin, end, t)
+
+
+@njit(cache=True, nogil=True)
+def _rescale(templates, tables, rule, gain, passes, n_sentences, norms, factors):
+    """Dual averaging: w = argmin t reg penalty(w) + ||w - a z||^2 / (2 a), a = step_t.
+
+    z is minus the sum of all gradients, and step_t = step / sqrt(passes). What one
+    round adds to a template is noise; the sum is compared with all that the penalty
+    has asked for so far, so that templates without a signal come out at zero.
+    """
+    n_templates = len(templates.pair)
+    step = rule.step / np.sqrt(passes)
+    for t in range(n_templates):
+        norms[t] = step * np.sqrt(max(tables.square[t], 0.0)) / gain
+    due = step * rule.reg * passes * n_sentences
+    factors[:] = 1.0
+    if rule.penalty != NO_PENALTY:
+        shrink_factors(norms, rule.penalty, due, factors)
+    for t in range(n_templates):
+        tables.scale[t] = step * factors[t]
 
 
 @njit(cache=True, nogil=True)
@@ -786,12 +835,15 @@ def _square_length(templates, work, updates, count, counts, places):
 
 
 @njit(cache=True, nogil=True)
-def _update(templates, tables, work, updates, count, step, places):
-    """w += step * sum of change * features, with the norms kept exact."""
+def _update(templates, tables, work, updates, count, step, dual_averaging, places):
+    """w += step * sum of change * features, with the norms kept exact.
+
+    With dual averaging the vectors are moved, whatever their scales are.
+    """
     capacity = tables.touched.shape[1]
     for t in range(len(templates.pair)):
         begin = templates.start[t]
-        factor = step / tables.scale[t]
+        factor = step if dual_averaging else step / tables.scale[t]
         passed = tables.passed[t]
         square = tables.square[t]
         for j in range(count):
@@ -858,13 +910,14 @@ def _crf_updates(scores, n, heads, first, single_root, room, updates):
 
 
 @njit(cache=True, nogil=True)
-def train_epoch(corpus, templates, tables, rule, order):
+def train_epoch(corpus, templates, tables, rule, order, passes):
     """One round per sentence of `order`: decode, step, shrink, add to the average.
 
-    Returns the summed loss, and the number of words that got another head.
+    `passes` over the corpus were made before, which dual averaging has to know. Returns
+    the summed loss, and the number of words that got another head.
     """
     size = _longest(corpus.starts) + 1
-    n_templates = len(templates.pair)
+    n_templates, n_sentences = len(templates.pair), len(corpus.starts) - 1
     crf = rule.loss == CRF
     work = _arc_work(templates, size)
     tree = _tree_work(size)
@@ -914,12 +967,16 @@ def train_epoch(corpus, templates, tables, rule, order):
         total_loss += loss
         total_wrong += wrong
         if count > 0:
-            step = rule.step * gain * gain
+            step = gain * gain * (1.0 if rule.dual_averaging else rule.step)
             if rule.passive_aggressive:
                 square = _square_length(templates, work, updates, count, counts, places)
                 step = min(step, loss / square) if square > 0.0 else 0.0
-            _update(templates, tables, work, updates, count, step, places)
-        if rule.penalty != NO_PENALTY:
+            dual = rule.dual_averaging
+            _update(templates, tables, work, updates, count, step, dual, places)
+        passes += 1.0 / n_sentences
+        if rule.dual_averaging:
+            _rescale(templates, tables, rule, gain, passes, n_sentences, norms, factors)
+        elif rule.penalty != NO_PENALTY:
             _shrink(templates, tables, rule, gain, norms, factors)
         for t in range(n_templates):
             tables.passed[t] += tables.scale[t]

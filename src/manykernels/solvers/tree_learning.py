@@ -5,6 +5,8 @@ minimise  reg * penalty(w) + 1/N sum_i loss(w; sentence_i, tree_i)
 with the structured hinge loss max over trees of score + Hamming cost - score of the
 true tree, or the loss of a conditional random field. A round looks at one sentence: a
 step along the loss, then the proximity operator of the penalty on the group norms.
+Dual averaging (Xiao, 2010) applies that operator to the sum of all gradients instead of
+the last weights, and so sets groups to zero that single steps would keep alive.
 """
 
 from __future__ import annotations
@@ -57,13 +59,16 @@ class TreeRule:
     penalty : str, optional
         "squared_l2", "group_lasso" or "sparse_mkl", which is 1/2 (sum of norms)^2.
     passive_aggressive : bool
-        Steps just long enough to mend a sentence, `step` at most; otherwise step /
-        sqrt(epoch).
+        Steps just long enough to mend a sentence, `step` at most.
     step : float
         For features of unit length: each of T templates counts 1 / sqrt(T).
     reg : float
         Factor of the penalty.
     single_root : bool
+    dual_averaging : bool
+        The weights are the proximal map of all gradients so far, times step /
+        sqrt(passes over the sentences). With neither of the two, steps are step /
+        sqrt(epoch) long.
     """
 
     loss: str = "hinge"
@@ -72,14 +77,17 @@ class TreeRule:
     step: float = 1.0
     reg: float = 0.0
     single_root: bool = True
+    dual_averaging: bool = False
 
     def at(self, epoch: int) -> hot.Rule:
         """The rule of an epoch, counted from 1, for the compiled loop."""
-        decay = 1.0 if self.passive_aggressive else np.sqrt(epoch)
+        steady = self.passive_aggressive or self.dual_averaging
+        decay = 1.0 if steady else np.sqrt(epoch)
         return hot.Rule(
             LOSSES[self.loss],
             PENALTIES[self.penalty],
             self.passive_aggressive,
+            self.dual_averaging,
             self.single_root,
             float(self.step / decay),
             float(self.reg),
@@ -87,7 +95,10 @@ class TreeRule:
 
 
 class TreeState:
-    """Weights of all templates while they are learnt, and their sum over rounds."""
+    """Weights of all templates while they are learnt, and their sum over rounds.
+
+    Weights to start from rule dual averaging out: their gradients are not known.
+    """
 
     def __init__(
         self, templates: hot.Templates, weights: NDArray[np.float32] | None = None
@@ -96,6 +107,9 @@ class TreeState:
         self.templates = templates
         self.rounds = 0
         self.epochs = 0
+        self.passes = 0.0
+        self.from_weights = weights is not None
+        self._sums_gradients = False
         self.tables = hot.Tables(
             np.zeros(n_weights, np.float32) if weights is None else weights.copy(),
             np.zeros(n_weights, np.float32),
@@ -113,13 +127,33 @@ class TreeState:
         self, corpus: hot.Corpus, rule: TreeRule, order: NDArray[np.int64]
     ) -> tuple[float, int]:
         """One round per sentence of `order`; summed loss and words with other heads."""
+        self._begin(rule.dual_averaging)
         self.epochs += 1
         loss, wrong = hot.train_epoch(
-            corpus, self.templates, self.tables, rule.at(self.epochs), order
+            corpus,
+            self.templates,
+            self.tables,
+            rule.at(self.epochs),
+            order,
+            self.passes,
         )
-        hot.flush_all(self.templates, self.tables)
+        if not rule.dual_averaging:
+            hot.flush_all(self.templates, self.tables)
         self.rounds += len(order)
+        self.passes += len(order) / (len(corpus.starts) - 1)
         return float(loss), int(wrong)
+
+    def _begin(self, sums_gradients: bool) -> None:
+        """What the vectors mean changes at the start only, or from sums to weights."""
+        if sums_gradients and not self._sums_gradients:
+            if self.rounds or self.from_weights:
+                raise ValueError(
+                    "dual averaging must start from zero, got weights that were "
+                    "learnt in another way; begin a new fit."
+                )
+        elif self._sums_gradients and not sums_gradients:
+            hot.flush_all(self.templates, self.tables)
+        self._sums_gradients = sums_gradients
 
     @property
     def group_norms(self) -> FloatArray:
@@ -129,8 +163,8 @@ class TreeState:
 
     def last(self) -> NDArray[np.float32]:
         """The weights after the last round."""
-        hot.flush_all(self.templates, self.tables)
-        return self.tables.vector.copy()
+        weights: NDArray[np.float32] = hot.last_weights(self.templates, self.tables)
+        return weights
 
     def average(self) -> NDArray[np.float32]:
         """The mean of the weights after every round; zero where the last model is.
@@ -138,14 +172,10 @@ class TreeState:
         A group that the penalty has pruned stays so: the average would bring back
         what it had in early rounds.
         """
-        hot.flush_all(self.templates, self.tables)
-        mean: NDArray[np.float32] = np.divide(
-            self.tables.offset, -max(self.rounds, 1), dtype=np.float32
+        weights: NDArray[np.float32] = hot.mean_weights(
+            self.templates, self.tables, max(self.rounds, 1)
         )
-        starts = self.templates.start
-        for t in np.flatnonzero(self.tables.square == 0.0):
-            mean[starts[t] : starts[t + 1]] = 0.0
-        return mean
+        return weights
 
 
 def learn_trees(
@@ -155,21 +185,25 @@ def learn_trees(
     n_epochs: int,
     rng: np.random.Generator,
     callback: Callback | None = None,
-) -> list[TreeEpoch]:
-    """Run epochs in random order; stops early on Ctrl-C or a true callback."""
+) -> tuple[list[TreeEpoch], bool]:
+    """Run epochs in random order; the history, and whether somebody ended it.
+
+    Ctrl-C and a callback that returns something true end it.
+    """
     history: list[TreeEpoch] = []
     try:
         for line in _epochs(state, corpus, rule, n_epochs, rng):
             history.append(line)
             if callback is not None and callback(line):
-                break
+                return history, True
     except KeyboardInterrupt:
         warnings.warn(
             f"Interrupted after {len(history)} epochs; the model so far was kept.",
             InterruptedFitWarning,
             stacklevel=3,
         )
-    return history
+        return history, True
+    return history, False
 
 
 def _epochs(
@@ -197,6 +231,7 @@ def template_norms(
     templates: hot.Templates, weights: NDArray[np.float32]
 ) -> FloatArray:
     """||w_t|| of each template's part of the weights."""
-    squares = np.add.reduceat(weights.astype(np.float64) ** 2, templates.start[:-1])
-    norms: FloatArray = np.sqrt(squares)
-    return norms
+    spans = zip(templates.start[:-1], templates.start[1:], strict=True)
+    # One at a time: all weights in double precision would be the largest array of all.
+    norms = [np.linalg.norm(weights[a:b].astype(np.float64)) for a, b in spans]
+    return np.array(norms)
