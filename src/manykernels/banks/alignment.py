@@ -32,9 +32,9 @@ def alignments(bank: Bank) -> Array:
            [1.  , 1.  , 0.32],
            [0.32, 0.32, 1.  ]])
     """
-    products = _centred_products(bank)
+    products = centred_products(bank, _alike(bank))
     lengths = np.sqrt(np.diag(products))
-    return _ratio(products, np.outer(lengths, lengths))
+    return ratio(products, np.outer(lengths, lengths))
 
 
 def target_alignments(bank: Bank, target: Array) -> Array:
@@ -43,28 +43,39 @@ def target_alignments(bank: Bank, target: Array) -> Array:
     `target` has shape (rows, outputs): numbers, or a column of zeros and ones per
     class.
     """
-    centred = target - target.mean(axis=0)
-    lengths = np.sqrt(np.diag(_centred_products(bank)))
-    length = float(np.linalg.norm(centred.T @ centred))
-    return _ratio(bank.square_norms(centred), lengths * length)
+    share = _alike(bank)
+    centred = target - share @ target
+    lengths = np.sqrt(np.diag(centred_products(bank, share)))
+    length = float(np.linalg.norm(centred.T @ centred)) / bank.n_rows
+    return ratio(bank.square_norms(share[:, None] * centred), lengths * length)
 
 
-def _ratio(values: Array, scale: Array) -> Array:
+def ratio(values: Array, scale: Array) -> Array:
+    """values / scale, and zero where the scale is zero."""
     safe = np.where(scale > 0.0, scale, 1.0)
     return np.asarray(np.where(scale > 0.0, values / safe, 0.0))
 
 
-def _centred_products(bank: Bank) -> Array:
-    """<H K_f H, H K_g H> of all pairs."""
-    means = np.concatenate([rows.mean(axis=2) for _, rows in _blocks(bank)])
-    total = means.mean(axis=0)  # (blocks,)
+def centred_products(bank: Bank, share: Array) -> Array:
+    """sum_ij share_i share_j K_f(i, j) K_g(i, j) for kernels less their means.
+
+    Means count rows by their shares, too, which sum to one.
+    """
+    means = np.concatenate([rows @ share for _, rows in _blocks(bank)])
+    total = share @ means  # (blocks,)
     products = np.zeros((bank.n_blocks, bank.n_blocks))
+    roots = np.sqrt(share)
     for index, rows in _blocks(bank):
         rows -= means[index][:, :, None]
         rows -= (means - total).T[None]
+        rows *= roots[index][:, None, None] * roots
         flat = np.moveaxis(rows, 1, 0).reshape(bank.n_blocks, -1)
         products += flat @ flat.T
     return products
+
+
+def _alike(bank: Bank) -> Array:
+    return np.full(bank.n_rows, 1.0 / bank.n_rows)
 
 
 def _blocks(bank: Bank) -> Iterator[tuple[Index, Array]]:

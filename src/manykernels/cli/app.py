@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from manykernels.cli.bench import bench
 from manykernels.cli.demo import demo
 from manykernels.cli.errors import plain_errors
 from manykernels.cli.evaluate import evaluate
@@ -20,7 +21,7 @@ app = typer.Typer(
     # Tracebacks with local variables are long and say little to most people.
     pretty_exceptions_show_locals=False,
 )
-for command in (fit, predict, evaluate, inspect, label, parse, demo):
+for command in (fit, predict, evaluate, inspect, label, parse, demo, bench):
     app.command()(plain_errors(command))
 
 

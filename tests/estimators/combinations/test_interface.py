@@ -17,13 +17,13 @@ from sklearn.utils.estimator_checks import (
 
 import manykernels as mk
 from manykernels.banks import GramBank, OnDemandBank
-from manykernels.estimators.combinations.product import PowerProduct
-from manykernels.estimators.combinations.single import (
+from manykernels.banks.combined import (
     MergedBank,
     WeightedBank,
     merged,
     weighted_sum,
 )
+from manykernels.estimators.combinations.product import PowerProduct
 from manykernels.kernels import RBF, KernelSet
 from tests.estimators.test_bad_input import refused
 from tests.estimators.test_sklearn_checks import NO_INTERCEPT, NOT_SQUARE, WEIGHTS

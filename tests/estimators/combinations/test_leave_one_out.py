@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import manykernels as mk
-from manykernels.estimators.combinations.forward import select_forward
+from manykernels.solvers.combinations.forward import select_forward
 from tests.estimators.test_bad_input import refused
 
 

@@ -6,7 +6,7 @@ import pytest
 from sklearn.model_selection import ShuffleSplit, StratifiedKFold, cross_val_predict
 
 import manykernels as mk
-from manykernels.estimators.combinations.score_mixing import mix_scores
+from manykernels.solvers.combinations.score_mixing import mix_scores
 from tests.estimators.test_bad_input import refused
 
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from manykernels.banks.base import Array
 from manykernels.estimators.choices import _listed
-from manykernels.estimators.combinations.alignment_weights import METHODS
 from manykernels.estimators.combinations.base import CombinedKernelClassifier, Training
+from manykernels.solvers.combinations.alignment_weights import METHODS
 
 
 class AlignmentClassifier(CombinedKernelClassifier):

@@ -10,10 +10,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from manykernels.banks import Bank
 from manykernels.banks.base import Array, support_of
+from manykernels.banks.combined import weighted_sum
 from manykernels.estimators.calibration import calibrate
 from manykernels.estimators.choices import choose_solver, require_number
 from manykernels.estimators.classifier import MKLClassifier
-from manykernels.estimators.combinations.single import weighted_sum
 from manykernels.estimators.effort import shown_log
 from manykernels.estimators.inputs import training_kernels
 from manykernels.estimators.online import OnlinePast

@@ -8,13 +8,13 @@ import numpy as np
 from scipy.stats import rankdata
 
 from manykernels.banks.base import Array
+from manykernels.banks.combined import weighted_sum
 from manykernels.estimators.choices import choose_generator
 from manykernels.estimators.combinations.base import (
     CombinedKernelClassifier,
     Training,
     only,
 )
-from manykernels.estimators.combinations.single import weighted_sum
 from manykernels.estimators.grid import Grid
 from manykernels.estimators.search import Search, make_folds
 from manykernels.estimators.tasks import ClassTask

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from manykernels.banks.base import Array
+from manykernels.banks.combined import weighted_sum
 from manykernels.banks.memory import require_memory
 from manykernels.estimators.calibration import (
     fit_temperature,
@@ -21,7 +22,6 @@ from manykernels.estimators.combinations.base import (
     normalized,
 )
 from manykernels.estimators.combinations.margin_distribution import margin_distribution
-from manykernels.estimators.combinations.single import weighted_sum
 from manykernels.solvers import Expansion, SolveResult
 
 SQUARES = 4  # matrices of all pairs of rows, in float64, that an SVM takes

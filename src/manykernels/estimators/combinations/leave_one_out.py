@@ -10,7 +10,7 @@ import numpy as np
 from manykernels.banks.base import Array
 from manykernels.banks.memory import require_memory
 from manykernels.estimators.combinations.base import CombinedKernelClassifier, Training
-from manykernels.estimators.combinations.forward import select_forward
+from manykernels.solvers.combinations.forward import select_forward
 
 SQUARES = 4  # matrices of all pairs of rows, in float64, that one factor takes
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from manykernels.banks.base import Array, support_of
+from manykernels.banks.combined import weighted_sum
 from manykernels.estimators.calibration import fit_temperature
 from manykernels.estimators.choices import _listed, require_number
 from manykernels.estimators.combinations.base import (
@@ -16,10 +17,9 @@ from manykernels.estimators.combinations.base import (
     restricted,
 )
 from manykernels.estimators.combinations.models import StackedModel
-from manykernels.estimators.combinations.score_mixing import mix_scores
-from manykernels.estimators.combinations.single import weighted_sum
 from manykernels.estimators.search import Fold, make_folds
 from manykernels.solvers import Problem
+from manykernels.solvers.combinations.score_mixing import mix_scores
 
 WEIGHTS = ("shared", "per_class")
 

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from manykernels.banks import Bank
 from manykernels.banks.base import support_of
+from manykernels.banks.combined import merged
 from manykernels.estimators.calibration import calibrate
 from manykernels.estimators.choices import require_number
 from manykernels.estimators.combinations.base import CombinedKernelClassifier, Training
 from manykernels.estimators.combinations.models import MergedModel
-from manykernels.estimators.combinations.single import merged
 from manykernels.kernels import (
     RBF,
     ChiSquared,

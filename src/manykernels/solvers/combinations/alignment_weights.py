@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from manykernels.banks import Bank
-from manykernels.banks.alignment import _blocks, _ratio
+from manykernels.banks.alignment import centred_products, ratio
 from manykernels.banks.base import Array
 
 RANK_TOLERANCE = 1e-12  # of the largest eigenvalue; copies of a kernel have none
@@ -35,7 +35,7 @@ def aligned_together(bank: Bank, target: Array, weight: Array) -> Array:
 def aligned_apart(bank: Bank, target: Array, weight: Array) -> Array:
     """The alignment of every kernel, up to a common factor."""
     products, aims = _products(bank, target, weight)
-    return np.maximum(_ratio(aims, np.sqrt(np.diag(products))), 0.0)
+    return np.maximum(ratio(aims, np.sqrt(np.diag(products))), 0.0)
 
 
 def _products(bank: Bank, target: Array, weight: Array) -> tuple[Array, Array]:
@@ -44,24 +44,9 @@ def _products(bank: Bank, target: Array, weight: Array) -> tuple[Array, Array]:
     A row of weight 2 counts as two rows.
     """
     share = weight / weight.sum()
-    products = _centred_products(bank, share)
+    products = centred_products(bank, share)
     centred = target - share @ target
     return products, bank.square_norms(share[:, None] * centred)
-
-
-def _centred_products(bank: Bank, share: Array) -> Array:
-    """sum_ij share_i share_j K_f(i, j) K_g(i, j) for kernels less their means."""
-    means = np.concatenate([rows @ share for _, rows in _blocks(bank)])
-    total = share @ means  # (blocks,)
-    products = np.zeros((bank.n_blocks, bank.n_blocks))
-    roots = np.sqrt(share)
-    for index, rows in _blocks(bank):
-        rows -= means[index][:, :, None]
-        rows -= (means - total).T[None]
-        rows *= roots[index][:, None, None] * roots
-        flat = np.moveaxis(rows, 1, 0).reshape(bank.n_blocks, -1)
-        products += flat @ flat.T
-    return products
 
 
 METHODS: dict[str, Callable[[Bank, Array, Array], Array]] = {

@@ -10,8 +10,8 @@ from manykernels.banks import Bank
 from manykernels.banks.base import Array, Index
 from manykernels.losses import Squared
 from manykernels.norms import LpGroupNorm
-from manykernels.solvers import Problem
 from manykernels.solvers.leave_one_out import held_out_residuals
+from manykernels.solvers.problem import Problem
 
 
 class Step(NamedTuple):

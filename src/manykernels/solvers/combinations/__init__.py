@@ -1,0 +1,1 @@
+"""Weights for a combination of kernels, found before any classifier is trained."""
