@@ -188,3 +188,18 @@ def test_refusals():
     problem.bank.combinable = 5
     with pytest.raises(ValueError, match="all the 24 rows, got memory for 5"):
         Ridge().solve(problem)
+
+
+@pytest.mark.parametrize("p", [1.0, 1.05, 4 / 3])
+def test_weights_of_a_model_that_is_singular_up_to_rounding(p):
+    norm, rng = LpGroupNorm(p), np.random.default_rng(0)
+    for _ in range(60):
+        n = int(rng.integers(2, 13))
+        start = norm.normalize_weights(rng.random(n) ** rng.integers(1, 20))
+        parts = rng.normal(size=(n, int(rng.integers(1, n + 1))))
+        parts *= 10.0 ** rng.uniform(-8, 4)
+        curvature = parts @ parts.T
+        squares = rng.random(n) ** 4 * 10.0 ** rng.uniform(-6, 6)
+        best = newton_weights(norm, start[None], squares[None], curvature[None])[0]
+        assert norm.normalize_weights(best) == pytest.approx(best)
+        assert np.all(best >= 0.0)

@@ -16,6 +16,7 @@ CENTRED = 1e-2  # Newton decrement, in units of the barrier, that ends a round
 TO_THE_EDGE = 0.95  # of the way to the nearest zero, at most
 ARMIJO = 0.1
 INSIDE = 0.9  # share of the old weights in the first point, which is inside
+ROUNDING = 1e-14  # of the trace: makes a singular matrix regular
 VANISHED = 10.0 * np.sqrt(LAST_BARRIER)  # at p = 1 weights below this are zero
 
 
@@ -68,6 +69,23 @@ def _tight(norm: LpGroupNorm, found: Array) -> Array:
     return found / p_norms(found, norm.weight_exponent)[:, None]
 
 
+def _solve(matrices: Array, sides: Array) -> Array:
+    """As np.linalg.solve; matrices that are singular up to rounding will do."""
+    try:
+        return np.asarray(np.linalg.solve(matrices, sides))
+    except np.linalg.LinAlgError:
+        trace = np.einsum("tff->t", matrices)[:, None, None]
+        return np.asarray(
+            np.linalg.solve(
+                matrices + ROUNDING * trace * np.eye(matrices.shape[1]), sides
+            )
+        )
+
+
+def _dot(a: Array, b: Array) -> Array:
+    return np.einsum("tf,tf->t", a, b)[:, None]
+
+
 class _Barrier:
     """-c.x + 1/2 |x|_H^2 - mu (sum_f log d_f + log(1 - ||d||_r)) with x = d - d_0."""
 
@@ -90,9 +108,7 @@ class _Barrier:
 
     def _centre(self, weights: Array, barrier: float) -> Array:
         for _ in range(ROUNDS):
-            gradient, hessian = self._derivatives(weights, barrier)
-            solved = np.linalg.solve(hessian, gradient[:, :, None])[:, :, 0]
-            step = np.asarray(-solved, dtype=np.float64)
+            gradient, step = self._newton(weights, barrier)
             decrement = -np.einsum("tf,tf->t", gradient, step)
             moving = decrement > CENTRED * barrier
             if not moving.any():
@@ -101,21 +117,28 @@ class _Barrier:
             weights = self._search(weights, step, decrement, barrier)
         return weights
 
-    def _derivatives(self, weights: Array, barrier: float) -> tuple[Array, Array]:
+    def _newton(self, weights: Array, barrier: float) -> tuple[Array, Array]:
+        """Gradient and Newton's step.
+
+        Close to ||d||_r = 1 that bound bends so strongly, in one direction, that it
+        would drown all else in rounding; it is solved for apart (Sherman, Morrison).
+        """
         length = p_norms(weights, self.r)[:, None]
         room = 1.0 - length
         ratio = weights / length
         normal = ratio ** (self.r - 1.0)  # gradient of the r-norm
         bend = barrier / room * (self.r - 1.0) / length
         gradient = self._pull(weights) - barrier / weights + barrier / room * normal
-        hessian = self.curvature + (
-            (barrier / room**2 - bend)[:, :, None]
-            * (normal[:, :, None] * normal[:, None, :])
-        )
+        # In units of the weights, which differ by many orders of magnitude.
+        scaled = self.curvature * weights[:, :, None] * weights[:, None, :]
         index = np.arange(weights.shape[1])
-        hessian[:, index, index] += barrier / weights**2
-        hessian[:, index, index] += bend * ratio ** (self.r - 2.0)
-        return gradient, hessian
+        scaled[:, index, index] += barrier + bend * ratio ** (self.r - 2.0) * weights**2
+        sides = np.stack([weights * gradient, weights * normal], axis=2)
+        along, across = np.moveaxis(_solve(scaled, sides), 2, 0)
+        stiff = barrier / room**2 - bend
+        push = stiff * _dot(sides[:, :, 1], along)
+        push /= 1.0 + stiff * _dot(sides[:, :, 1], across)
+        return gradient, -weights * (along - push * across)
 
     def _pull(self, weights: Array) -> Array:
         """Gradient of the quadratic model."""
