@@ -20,7 +20,16 @@ from rich.console import Console
 from rich.table import Table
 
 RESULTS = Path(__file__).parent / "results"
-PACKAGES = ("manykernels", "numpy", "scipy", "scikit-learn", "numba", "MKLpy")
+PACKAGES = (
+    "manykernels",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "numba",
+    "MKLpy",
+    "himalaya",
+    "python-crfsuite",
+)
 # Tables are wide; a pipe has no width of its own.
 console = Console(width=None if sys.stdout.isatty() else 110)
 
@@ -50,12 +59,17 @@ def _version(package: str) -> str | None:
 
 
 def save(name: str, **content: Any) -> Path:
-    """Write results/<name>.json; figures keep six digits."""
-    RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / f"{name}.json"
+    """Write results/<name>.json; figures keep six digits.
+
+    What --quick measures goes to a folder of its own: documents rest on the rest.
+    """
+    quick = content.get("options", {}).get("quick", False)
+    folder = RESULTS / "quick" if quick else RESULTS
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{name}.json"
     record = {"benchmark": name, "environment": environment(), **content}
     path.write_text(json.dumps(_rounded(record), indent=2) + "\n")
-    console.print(f"Written: benchmarks/results/{path.name}")
+    console.print(f"Written: {path.relative_to(RESULTS.parents[1])}")
     return path
 
 

@@ -1,16 +1,30 @@
-"""Run benchmarks by name: python benchmarks/run.py [NAME ...], default the quick ones.
+"""Run benchmarks by name: python benchmarks/run.py [--full] [NAME ...].
 
-Options after a name's own file are its business: python benchmarks/NAME.py --help.
+Without names, all that are quick or have a quick version, in that version (within ten
+minutes on two cores). With names, just these, as measured in the documentation;
+--quick takes their quick versions. --full takes everything, which is a matter of hours.
+Every script has options of its own: python benchmarks/NAME.py --help.
 """
 
 from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 
-QUICK = ("cold_start", "digits_speed", "demo_seeds", "default_p")
-SLOW = (
+FOLDER = Path(__file__).parent
+SHORT = ("cold_start", "digits_speed", "demo_seeds")  # have no other version
+CONTESTS = (  # have a quick version
+    "race",
+    "combinations",
+    "noise_kernels",
+    "questions",
+    "growth",
+    "mnist_growth",
+)
+LONG = (
+    "default_p",
     "mnist_speed",
     "mnist_large",
     "scaling",
@@ -30,25 +44,38 @@ SLOW = (
     "ocr",
     "ocr_figures",
 )
+KNOWN = SHORT + CONTESTS + LONG
 
 
-def main(names: list[str]) -> int:
-    """Run each in a process of its own; returns how many failed."""
-    known = QUICK + SLOW
-    unknown = sorted(set(names) - set(known))
+def main(arguments: list[str]) -> int:
+    """Run each in a process of its own; returns 1 if any failed."""
+    names = [text for text in arguments if not text.startswith("--")]
+    flags = set(arguments) - set(names)
+    unknown = sorted((set(names) - set(KNOWN)) | (flags - {"--quick", "--full"}))
     if unknown:
         print(
-            f"Expected names from {', '.join(known)}, got {', '.join(unknown)}; "
-            "choose some of these.",
+            f"Expected --quick, --full or names from {', '.join(KNOWN)}, got "
+            f"{', '.join(unknown)}; choose some of these.",
             file=sys.stderr,
         )
         return 2
-    failed = 0
-    for name in names or QUICK:
-        print(f"\n== {name}", flush=True)
-        script = Path(__file__).parent / f"{name}.py"
-        failed += subprocess.run([sys.executable, str(script)], check=False).returncode
-    return int(failed > 0)
+    full = "--full" in flags
+    chosen = names or (KNOWN if full else SHORT + CONTESTS)
+    quick = "--quick" in flags or not (names or full)
+    began = time.perf_counter()
+    failed = [name for name in chosen if run_one(name, quick) != 0]
+    print(f"\n{len(chosen)} benchmarks in {time.perf_counter() - began:.0f} s")
+    if failed:
+        print(f"Failed: {', '.join(failed)}", file=sys.stderr)
+    return int(bool(failed))
+
+
+def run_one(name: str, quick: bool) -> int:
+    """The exit status of one script."""
+    options = ["--quick"] if quick and name in CONTESTS else []
+    print(f"\n== {' '.join([name, *options])}", flush=True)
+    command = [sys.executable, str(FOLDER / f"{name}.py"), *options]
+    return subprocess.run(command, check=False).returncode
 
 
 if __name__ == "__main__":

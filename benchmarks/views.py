@@ -87,8 +87,8 @@ class Split:
     n_useful: int
 
 
-def make_split(data: DataSet, noise_ratio: int, seed: int) -> Split:
-    """A stratified split with `noise_ratio` noise kernels per useful one."""
+def make_split(data: DataSet, noise_ratio: int, seed: int, n_noise: int = 0) -> Split:
+    """A stratified split; `noise_ratio` noise kernels per useful one, and `n_noise`."""
     views, target = data.load()
     rng = np.random.default_rng(seed)
     train, test = train_test_split(
@@ -102,7 +102,7 @@ def make_split(data: DataSet, noise_ratio: int, seed: int) -> Split:
         _view_stacks(name, view, data, train, test) for name, view in views.items()
     ]
     n_useful = sum(len(pair[0]) for pair in stacks)
-    for _ in range(noise_ratio * n_useful):
+    for _ in range(noise_ratio * n_useful + n_noise):
         noise = rng.normal(size=(len(target), 2))
         stacks.append(_stacks(noise, ("rbf",), train, test))
     return Split(

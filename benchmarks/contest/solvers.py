@@ -1,0 +1,59 @@
+"""Who takes part: ours first, then the rivals, all on the same bank."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from manykernels import solvers as mks
+
+OURS = "auto"
+FOREVER = 100_000  # rounds: time and the gap end a run
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """A solver, and whether it solves the problem that is graded."""
+
+    name: str
+    make: Callable[[float, int], Any]  # from a relative gap and a seed
+    same_problem: bool = True
+
+
+ANY_NORM = (
+    Entrant(OURS, lambda tol, seed: mks.Auto(tol, random_state=seed)),
+    Entrant("group lasso", lambda tol, _: mks.GroupLassoMKL(tol, FOREVER)),
+)
+SPARSE = (
+    *ANY_NORM,
+    Entrant("SimpleMKL", lambda tol, _: mks.SimpleMKL(tol, FOREVER)),
+    Entrant("SILP", lambda tol, _: mks.SILP(tol, FOREVER)),
+    Entrant("level method", lambda tol, _: mks.LevelMethod(tol, FOREVER)),
+)
+SMOOTH_NORM = (
+    *ANY_NORM,
+    Entrant(
+        "OBSCURE", lambda tol, seed: mks.Obscure(5, FOREVER, tol=tol, random_state=seed)
+    ),
+    Entrant("Pegasos", lambda tol, seed: mks.Pegasos(FOREVER, tol, random_state=seed)),
+    Entrant("Kloft, wrapper", lambda tol, _: mks.Kloft(tol, FOREVER)),
+    Entrant(
+        "Kloft, interleaved",
+        lambda tol, _: mks.Kloft(tol, FOREVER, interleaved=True),
+    ),
+    Entrant(
+        "UFO-MKL",
+        lambda tol, seed: mks.UFO(FOREVER, tol=tol, random_state=seed),
+    ),
+    Entrant(
+        "OM-2",
+        lambda _, seed: mks.OM2(FOREVER, random_state=seed),
+        same_problem=False,
+    ),
+)
+
+
+def entrants(p: float) -> tuple[Entrant, ...]:
+    """Those who can handle this norm."""
+    return SPARSE if p == 1.0 else SMOOTH_NORM

@@ -1,0 +1,113 @@
+"""MNIST: accuracy over time as the training set grows (the OBSCURE paper's Figure 4).
+
+Twelve kernels (four quarters of an image with three kernels each), held as the memory
+limit of 4 GB allows, p = 1.1, C = 10. The models that the solver passes through are
+graded on the test images after the run. Next to it, what an SVM reaches on the averaged
+kernel (p = 2 of the same solver) and on the best of the single kernels (by a third of
+1,000 training images).
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from common import console, parse, save, show
+from contest import datasets
+from contest.objective import follow
+from grade import Grader, make_problem
+from mnist_speed import block_kernels
+
+import manykernels as mk
+from manykernels.banks import build_bank
+from manykernels.kernels import Kernel, KernelSet
+from manykernels.solvers import Auto
+
+C, P = 10.0, 1.1
+TOL = 1e-2
+ROWS = (1000, 3000, 10_000, 20_000, 60_000)
+MEMORY = "4GB"
+
+
+def main() -> None:
+    """Measure, print and store."""
+    options = parse(
+        __doc__,
+        quick=(False, "1,000 and 3,000 images"),
+        rows=(ROWS[-1], "training images at most"),
+        test=(10_000, "test images"),
+    )
+    if options.quick:
+        options.rows, options.test = 3000, 2000
+    warnings.simplefilter("ignore")
+    why = datasets.missing(lambda: mk.datasets.load_mnist(10, 10))
+    if why is not None:
+        console.print(f"Nothing can be measured: {why}")
+        return
+    best = best_single()
+    lines: list[dict[str, Any]] = []
+    for n_rows in (n for n in ROWS if n <= options.rows):
+        mnist = mk.datasets.load_mnist(n_rows, options.test)
+        lines += curve("MKL", block_kernels(), P, mnist)
+        lines += curve("averaged kernel", block_kernels(), 2.0, mnist)[-1:]
+        lines += curve("best single kernel", [best], 2.0, mnist)[-1:]
+    report(lines)
+    save("mnist_growth", options=vars(options), best_kernel=best.name, marks=lines)
+
+
+def best_single(n_rows: int = 1000) -> Kernel:
+    """The kernel that alone predicts a third of the first images best."""
+    mnist = mk.datasets.load_mnist(n_rows, 1)
+    cut = 2 * n_rows // 3
+    scores = [
+        mk.MKLClassifier([kernel], C=C, random_state=0)
+        .fit(mnist.data[:cut], mnist.target[:cut])
+        .score(mnist.data[cut:], mnist.target[cut:])
+        for kernel in block_kernels()
+    ]
+    return block_kernels()[int(np.argmax(scores))]
+
+
+def curve(
+    name: str, kernels: list[Kernel], p: float, mnist: Any
+) -> list[dict[str, Any]]:
+    """Accuracy after every round of one fit."""
+    fitted = KernelSet.fit(kernels, mnist.data)
+    bank = build_bank(fitted, memory_limit=MEMORY)
+    problem = make_problem(bank, mnist.target, p, C)
+    recorder = follow(Auto(TOL, random_state=0), problem, np.inf)
+    models = {str(i): model for i, (_, model, _) in enumerate(recorder.models)}
+    grader = Grader(fitted, mnist.target, mnist.data_test, mnist.target_test)
+    accuracies = grader.accuracies(models)
+    lines = [
+        {
+            "model": name,
+            "rows": len(mnist.target),
+            "seconds": seconds,
+            "accuracy": accuracies[str(i)],
+        }
+        for i, (seconds, _, _) in enumerate(recorder.models)
+    ]
+    console.print(f"{lines[-1]}")
+    return lines
+
+
+def report(lines: list[dict[str, Any]]) -> None:
+    """The last mark of each fit."""
+    last = {(line["rows"], line["model"]): line for line in lines}
+    models = dict.fromkeys(line["model"] for line in lines)
+    rows = [
+        [n, *(value for m in models for value in marks(last[n, m]))]
+        for n in sorted({line["rows"] for line in lines})
+    ]
+    columns = [text for m in models for text in (f"{m}: s", "error, %")]
+    show("MNIST", ["images", *columns], rows)
+
+
+def marks(line: dict[str, Any]) -> tuple[float, float]:
+    return line["seconds"], 100 * (1 - line["accuracy"])
+
+
+if __name__ == "__main__":
+    main()

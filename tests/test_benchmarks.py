@@ -1,0 +1,75 @@
+"""The page of figures rests on saved results; scripts and solvers fit together."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from manykernels.banks import GramBank
+from manykernels.solvers import Auto, Obscure
+
+FOLDER = Path(__file__).parents[1] / "benchmarks"
+
+
+@pytest.fixture
+def scripts(monkeypatch):
+    """The folder of the benchmarks, for imports."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    before = set(sys.modules)
+    yield
+    for name in set(sys.modules) - before:
+        if name.split(".")[0] in {"contest", "common", "grade", "page", "run"}:
+            del sys.modules[name]
+
+
+def test_the_page_shows_what_was_saved(scripts):
+    import page
+
+    text = page.PAGE.read_text(encoding="utf-8")
+    assert page.PLACE.findall(text)
+    assert page.filled(text) == text
+
+
+def test_every_name_has_a_script(scripts):
+    import run
+
+    assert all((FOLDER / f"{name}.py").is_file() for name in run.KNOWN)
+
+
+@pytest.fixture
+def arena(scripts):
+    """Sixty rows of three classes with two kernels; the test rows are the same."""
+    from contest.datasets import Arena
+
+    rng = np.random.default_rng(0)
+    target = np.arange(60) % 3
+    X = rng.normal(size=(60, 4)) + 2 * np.eye(3, 4)[target]
+    stack = np.stack([X @ X.T, (X @ X.T) ** 2], axis=1)
+    stack /= np.einsum("ifi->f", stack)[None, :, None] / 60
+    test = np.moveaxis(stack, 1, 0)
+    return Arena("blobs", GramBank(stack), test, target, target)
+
+
+@pytest.mark.parametrize(
+    "solver", [Auto(1e-4, random_state=0), Obscure(2, 50, random_state=0)]
+)
+def test_models_are_graded_from_outside(arena, solver):
+    from contest.objective import accuracy, first_time, follow, grade, reached
+    from grade import make_problem
+
+    problem = make_problem(arena.bank, arena.target, 1.25, 1.0)
+    result = solver.solve(problem)
+    recorder = follow(solver, problem, np.inf)
+    marks = grade(recorder, problem, arena, most=1000)
+    assert recorder.rounds[-1] == recorder.done == len(result.history)
+    assert marks[-1].objective == pytest.approx(result.objective, rel=1e-6)
+    assert marks[-1].gap == pytest.approx(result.relative_gap, rel=1e-3, abs=1e-6)
+    scores = arena.bank.scores(result.model.coef, result.model.weights)
+    assert marks[-1].accuracy == np.mean(np.argmax(scores, axis=1) == arena.target)
+    assert accuracy(arena, result.model) == marks[-1].accuracy
+    bound = marks[-1].bound
+    for eps in (0.5, 0.1, 1e-9):
+        rounds, seconds = reached(recorder, problem, eps, bound)
+        assert seconds == first_time(marks, eps, bound)
+        assert (rounds == np.inf) == (seconds == np.inf)
