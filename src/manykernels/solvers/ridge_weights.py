@@ -83,7 +83,7 @@ def _solve(matrices: Array, sides: Array) -> Array:
 
 
 def _dot(a: Array, b: Array) -> Array:
-    return np.einsum("tf,tf->t", a, b)[:, None]
+    return np.asarray(np.einsum("tf,tf->t", a, b)[:, None])
 
 
 class _Barrier:
