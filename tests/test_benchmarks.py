@@ -64,7 +64,9 @@ def test_models_are_graded_from_outside(arena, solver):
     marks = grade(recorder, problem, arena, most=1000)
     assert recorder.rounds[-1] == recorder.done == len(result.history)
     assert marks[-1].objective == pytest.approx(result.objective, rel=1e-6)
-    assert marks[-1].gap == pytest.approx(result.relative_gap, rel=1e-3, abs=1e-6)
+    # The referee may find better dual points than the solver, but none above the best.
+    assert marks[-1].gap <= result.relative_gap * 1.001 + 1e-6
+    assert marks[-1].bound <= Auto(1e-6, random_state=0).solve(problem).objective
     scores = arena.bank.scores(result.model.coef, result.model.weights)
     assert marks[-1].accuracy == np.mean(np.argmax(scores, axis=1) == arena.target)
     assert accuracy(arena, result.model) == marks[-1].accuracy
