@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -43,7 +43,8 @@ LOSSES: dict[str, Callable[[], Loss]] = {
 }
 
 # name -> (tol, max_iter or None, generator) -> solver
-SOLVERS: dict[str, Callable[[float, int | None, np.random.Generator], Any]] = {
+Solvers = Mapping[str, Callable[[float, int | None, np.random.Generator], Any]]
+SOLVERS: Solvers = {
     "auto": lambda tol, limit, rng: Auto(tol, limit or 200, rng),
     "dual_ascent": lambda tol, limit, rng: DualAscent(
         tol, limit or 200, random_state=rng
@@ -99,12 +100,17 @@ def choose_loss(loss: Any) -> Loss:
     """A loss by name, or as it is."""
     if isinstance(loss, str) and loss in LOSSES:
         return LOSSES[loss]()
+    return require_loss(loss, LOSSES)
+
+
+def require_loss(loss: Any, names: Iterable[str]) -> Loss:
+    """Raise unless it is a loss object; the names would have done as well."""
     if isinstance(loss, str | type) or not hasattr(loss, "make_feasible"):
         raise ValueError(
-            f"loss must be one of {_listed(LOSSES)} or a loss object, got {loss!r}; "
+            f"loss must be one of {_listed(names)} or a loss object, got {loss!r}; "
             "choose one of these."
         )
-    return loss
+    return cast(Loss, loss)
 
 
 def streams_loss(estimator: Any) -> bool:
@@ -118,15 +124,21 @@ def streams_loss(estimator: Any) -> bool:
     return True
 
 
-def choose_solver(solver: Any, tol: Any, max_iter: Any, random_state: Any) -> Any:
+def choose_solver(
+    solver: Any,
+    tol: Any,
+    max_iter: Any,
+    random_state: Any,
+    solvers: Solvers = SOLVERS,
+) -> Any:
     """A solver by name, with the estimator's settings, or as it is."""
     tol = require_number("tol", tol, 0.0, low_ok=True)
     _check_limit(max_iter)
-    if isinstance(solver, str) and solver in SOLVERS:
-        return SOLVERS[solver](tol, max_iter, choose_generator(random_state))
+    if isinstance(solver, str) and solver in solvers:
+        return solvers[solver](tol, max_iter, choose_generator(random_state))
     if isinstance(solver, str | type) or not hasattr(solver, "solve"):
         raise ValueError(
-            f"solver must be one of {_listed(SOLVERS)} or a solver object, got "
+            f"solver must be one of {_listed(solvers)} or a solver object, got "
             f"{solver!r}; choose one of these."
         )
     return solver

@@ -30,7 +30,9 @@ def save_classifier(estimator: Any, path: str | os.PathLike[str]) -> None:
     content = {
         "estimator": type(estimator).__name__,
         "params": _plain_params(estimator),
-        "kernels": _plain_kernels(estimator, arrays),
+        "kernels": plain_kernels(
+            estimator.kernels, lambda: estimator._model.kernels.kernels, arrays
+        ),
         "model": to_plain(estimator._model, arrays),
         "classes": to_plain(_plain_labels(estimator.classes_), arrays),
         "object_classes": estimator.classes_.dtype == object,
@@ -131,15 +133,14 @@ def _plain_params(estimator: Any) -> dict[str, Any]:
     return params
 
 
-def _plain_kernels(estimator: Any, arrays: Arrays) -> Any:
+def plain_kernels(given: Any, fitted: Callable[[], Any], arrays: Arrays) -> Any:
     """The kernels as they were given where they are data, else as they were fitted."""
-    given = estimator.kernels
     if given is None or isinstance(given, str):
         return given
     try:
         return to_plain(given, arrays)
     except TypeError:
-        return to_plain(estimator._model.kernels.kernels, arrays)
+        return to_plain(fitted(), arrays)
 
 
 def _plain_labels(classes: np.ndarray) -> np.ndarray:

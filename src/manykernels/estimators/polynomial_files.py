@@ -12,6 +12,7 @@ from manykernels.estimators.persistence import (
     _feature_names,
     _plain_labels,
     _plain_params,
+    plain_kernels,
 )
 from manykernels.estimators.polynomial_table import InteractionTable
 from manykernels.estimators.soundness import require_all, zero_scores
@@ -44,7 +45,9 @@ def save_polynomial(estimator: Any, path: str | os.PathLike[str]) -> None:
     content = {
         "estimator": type(estimator).__name__,
         "params": to_plain(params, arrays),
-        "base_kernels": _plain_base(estimator, arrays),
+        "base_kernels": plain_kernels(
+            estimator.base_kernels, lambda: estimator._model.kernels.kernels, arrays
+        ),
         "degree_weights": to_plain(_listed(estimator.degree_weights), arrays),
         "model": to_plain(estimator._model, arrays),
         "classes": None
@@ -96,17 +99,6 @@ def restore_polynomial(
 
 def _listed(weights: Any) -> Any:
     return list(weights) if isinstance(weights, tuple) else weights
-
-
-def _plain_base(estimator: Any, arrays: Arrays) -> Any:
-    """The base kernels as given where they are data, else as they were fitted."""
-    given = estimator.base_kernels
-    if given is None or isinstance(given, str):
-        return given
-    try:
-        return to_plain(given, arrays)
-    except TypeError:
-        return to_plain(estimator._model.kernels.kernels, arrays)
 
 
 def _plain_table(estimator: Any, arrays: Arrays) -> dict[str, Any]:

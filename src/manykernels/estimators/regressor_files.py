@@ -10,8 +10,8 @@ import numpy as np
 
 from manykernels.estimators.persistence import (
     _feature_names,
-    _plain_kernels,
     _plain_params,
+    plain_kernels,
 )
 from manykernels.estimators.soundness import model_sizes, require_all, zero_scores
 from manykernels.io import from_plain, to_plain, write_container
@@ -28,7 +28,9 @@ def save_regressor(estimator: Any, path: str | os.PathLike[str]) -> None:
     content = {
         "estimator": type(estimator).__name__,
         "params": _plain_params(estimator),
-        "kernels": _plain_kernels(estimator, arrays),
+        "kernels": plain_kernels(
+            estimator.kernels, lambda: estimator._model.kernels.kernels, arrays
+        ),
         "model": to_plain(estimator._model, arrays),
         "values": {name: to_plain(getattr(estimator, name), arrays) for name in VALUES},
         "scalars": {name: to_plain(getattr(estimator, name), []) for name in SCALARS},

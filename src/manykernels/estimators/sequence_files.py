@@ -8,7 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from manykernels.estimators.persistence import _plain_labels, _plain_params
+from manykernels.estimators.persistence import (
+    _plain_labels,
+    _plain_params,
+    plain_kernels,
+)
 from manykernels.estimators.sequence_inputs import TokenColumns
 from manykernels.estimators.sequence_model import SequenceKernels, SequenceModel
 from manykernels.io import from_plain, to_plain, write_container
@@ -50,7 +54,9 @@ def save_labeler(estimator: Any, path: str | os.PathLike[str]) -> None:
         "cost": None
         if estimator.cost is None
         else to_plain(np.asarray(estimator.cost, np.float64), arrays),
-        "kernels": _plain_specs(estimator, arrays),
+        "kernels": plain_kernels(
+            estimator.kernels, lambda: _fitted_specs(model.kernels), arrays
+        ),
         "sets": _plain_sets(model.kernels, arrays),
         "progress": _plain_progress(model.progress, arrays),
         "counts": [model.averaged, model.n_sequences, model.n_calls],
@@ -131,17 +137,6 @@ def _regulariser(plain: Any) -> str | Regulariser:
         return SumOf(parts, plain["factors"])
     made: Regulariser = REGULARISERS[plain["name"]](**plain["settings"])
     return made
-
-
-def _plain_specs(estimator: Any, arrays: Arrays) -> Any:
-    """The kernels as they were given where they are data, else as they were fitted."""
-    given = estimator.kernels
-    if given is None or isinstance(given, str):
-        return given
-    try:
-        return to_plain(given, arrays)
-    except TypeError:
-        return to_plain(_fitted_specs(estimator._model.kernels), arrays)
 
 
 def _fitted_specs(kernels: SequenceKernels) -> list[Any]:

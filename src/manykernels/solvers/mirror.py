@@ -63,26 +63,35 @@ class MirrorDescent:
 
     def run_pass(self, rule: MirrorRule, order: NDArray[np.int64]) -> int:
         """Visit the rows in this order; returns the number of updates."""
-        position, updates = 0, 0
-        while True:
-            position, new = mirror_pass(
-                self.cache.rows,
-                self.cache.slots,
-                self.state,
-                rule,
-                self.problem.target,
-                self.importance,
-                self.pair_norms,
-                order,
-                position,
-            )
-            updates += new
-            if position == len(order):
-                return int(updates)
+        position, updates = self.visit(rule, order, 0)
+        while position < len(order):
             ahead = order[position:]
             wanted = self._likely(ahead)
             wanted[0] = True  # the loop waits for it, whatever rounding says here
             self.cache.fill(ahead[wanted])
+            position, new = self.visit(rule, order, position)
+            updates += new
+        return updates
+
+    def visit(
+        self, rule: MirrorRule, order: NDArray[np.int64], begin: int
+    ) -> tuple[int, int]:
+        """Visit rows from a position on; returns the position reached and the updates.
+
+        A position short of the end asks for the kernel row of order[position].
+        """
+        position, updates = mirror_pass(
+            self.cache.rows,
+            self.cache.slots,
+            self.state,
+            rule,
+            self.problem.target,
+            self.importance,
+            self.pair_norms,
+            order,
+            begin,
+        )
+        return int(position), int(updates)
 
     def _likely(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Rows that would be updated if they were visited now."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -109,9 +110,9 @@ class CombinedKernelClassifier(MKLClassifier):
         model = Expansion(result.model.weights[0] * result.model.coef, weights)
         return self._store_sum(data, problem, model, temperature, result)
 
+    @abstractmethod
     def _find_weights(self, data: Training) -> Array:
         """Non-negative weights of the kernels, shape (kernels,)."""
-        raise NotImplementedError
 
     def _svm_C(self) -> float:
         """The C of the SVM on the combined kernel."""

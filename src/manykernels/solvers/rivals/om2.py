@@ -11,10 +11,10 @@ from manykernels.hot.mirror import MirrorRule
 from manykernels.hot.online_rivals import om2_pass
 from manykernels.hot.threads import one_blas_thread
 from manykernels.solvers.loop import Callback, Checkpoint, SolveResult, run
+from manykernels.solvers.mirror import MirrorDescent
 from manykernels.solvers.passes import Passes
 from manykernels.solvers.problem import Expansion, Problem
 from manykernels.solvers.requirements import require_hinge, require_smooth_norm
-from manykernels.solvers.rivals.streamed import StreamedDescent
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class OM2:
             )
 
 
-class _Steps(StreamedDescent):
+class _Steps(MirrorDescent):
     def visit(
         self, rule: MirrorRule, order: NDArray[np.int64], begin: int
     ) -> tuple[int, int]:

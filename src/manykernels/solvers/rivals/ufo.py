@@ -12,10 +12,10 @@ from manykernels.hot.mirror import MirrorRule
 from manykernels.hot.online_rivals import ufo_pass
 from manykernels.hot.threads import one_blas_thread
 from manykernels.solvers.loop import Callback, Checkpoint, Iterate, SolveResult, run
+from manykernels.solvers.mirror import MirrorDescent
 from manykernels.solvers.passes import Passes
 from manykernels.solvers.problem import Expansion, Problem
 from manykernels.solvers.requirements import require_hinge, require_smooth_norm
-from manykernels.solvers.rivals.streamed import StreamedDescent
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def paper_p(n_blocks: int) -> float:
     return q / (q - 1.0)
 
 
-class _Averaging(StreamedDescent):
+class _Averaging(MirrorDescent):
     """Block scales hold 1 / (reg t), so the common scale of mirror descent stays 1."""
 
     def __init__(self, problem: Problem, settings: UFO) -> None:
