@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from scipy.optimize import minimize_scalar
 
 from manykernels.hot.dual import (
     _water_level,
+    best_stretch,
     dual_sweeps,
     frozen_values,
     gather_square,
@@ -99,11 +101,30 @@ def test_values_are_the_formulas(seed: int) -> None:
     coef = random_feasible(rng, target, bound, 3)
     exact = (gram @ coef).T
     scores = rng.normal(size=exact.shape)
-    linear, quadratic, loss = frozen_values(target, bound, coef, scores, exact - scores)
+    margins = np.full(16, np.nan)
+    linear, quadratic = frozen_values(target, coef, scores, exact - scores, margins)
     losses = [hinge(exact[:, i], target[i]) for i in range(16)]
-    assert loss == pytest.approx(float(bound @ losses))
+    np.testing.assert_allclose(np.maximum(1.0 - margins, 0.0), losses)
     assert linear - 0.5 * quadratic == pytest.approx(dual_value(gram, target, coef))
     assert quadratic == pytest.approx(float(np.trace(coef.T @ gram @ coef)))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_multiple_of_the_model_is_better(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    margins, bound = rng.normal(1.0, 0.5, 30), rng.uniform(0.1, 2.0, 30)
+    quadratic = 10.0 ** rng.uniform(-1.0, 3.0)
+
+    def value(t: float) -> float:
+        return 0.5 * t**2 * quadratic + bound @ np.maximum(1.0 - t * margins, 0.0)
+
+    stretch, least = best_stretch(margins, bound, quadratic)
+    best = minimize_scalar(
+        value, bounds=(0.0, 2.0), method="bounded", options={"xatol": 1e-12}
+    )
+    assert least == pytest.approx(value(stretch), rel=1e-12)
+    assert least <= best.fun * (1.0 + 1e-9)
+    assert least == pytest.approx(best.fun, rel=1e-6)
 
 
 def test_sweeps_stop_at_the_goal() -> None:
@@ -113,8 +134,9 @@ def test_sweeps_stop_at_the_goal() -> None:
     drift = np.zeros((3, 16))
     sweeps, _ = dual_sweeps(gram, target, bound, coef, scores, drift, orders, 1e-3)
     assert 1 < sweeps < 500
-    linear, quadratic, loss = frozen_values(target, bound, coef, scores, drift)
-    primal = 0.5 * quadratic + loss
+    margins = np.empty(16)
+    linear, quadratic = frozen_values(target, coef, scores, drift, margins)
+    _, primal = best_stretch(margins, bound, quadratic)
     assert primal - (linear - 0.5 * quadratic) <= 1e-3 * primal
 
 
@@ -132,7 +154,10 @@ def test_a_row_without_curvature_takes_its_bound() -> None:
 def test_gather_square() -> None:
     gram, _, _ = machine(8)
     index = np.array([3, 0, 9])
+    places = np.array([2, 5, 4])  # where these rows lie
+    values = np.full((6, 16), np.nan)
+    values[places] = gram[index]
     out = np.full((3, 3), np.nan)
-    gather_square(gram, index, out, 0, 2)
+    gather_square(values, places, index, out, 0, 2)
     assert np.array_equal(out[:2], gram[np.ix_(index, index)][:2])
     assert np.all(np.isnan(out[2]))

@@ -60,16 +60,19 @@ class GramBank:
 
     def combine(self, weights: Array, rows: Index, dtype: Any = None) -> Values:
         """sum_f weights_f K_f(i, j) for i in rows and all j."""
-        dtype = dtype or self.dtype
-        out = np.empty((len(rows), self.n_rows), dtype=dtype)
-        weights = weights.astype(dtype)
+        out = np.empty((len(rows), self.n_rows), dtype=dtype or self.dtype)
+        self.combine_into(out, weights, rows)
+        return out
+
+    def combine_into(self, out: Values, weights: Array, rows: Index) -> None:
+        """out[a, j] = sum_f weights_f K_f(rows[a], j)."""
+        weights = weights.astype(out.dtype)
         traffic = len(rows) * self.n_blocks * self.n_rows * self.dtype.itemsize
 
         def work(start: int, stop: int) -> None:
             hot.combine_rows(self.stack, weights, rows, out, start, stop)
 
         in_slices(len(rows), traffic, work)
-        return out
 
     def scores(self, coef: Array, weights: Array) -> Array:
         """sum_f weights_f K_f coef in float64, read from the support rows only."""
@@ -94,7 +97,9 @@ class GramBank:
 
     def square_norms(self, coef: Array) -> Array:
         """||theta_f||^2 for every f, accumulated in float64."""
+        # Every other row in turn: slices then have as much left of the diagonal.
         support = support_of(coef)
+        support = np.concatenate([support[::2], support[1::2]])
         by_output = np.ascontiguousarray(coef.T)
         traffic = len(support) * self.n_blocks * self.n_rows * self.dtype.itemsize
 

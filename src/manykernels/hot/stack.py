@@ -42,22 +42,25 @@ def quadratic_forms(stack, coef, support, out, start, stop):
     """out[f] += sum over i in support[start:stop], j of <coef_i, coef_j> K_f(i, j).
 
     coef has shape (outputs, columns), so that the inner products <coef_i, coef_j>
-    of one row are formed once, in cache, and shared by all blocks.
+    of one row are formed once, in cache, and shared by all blocks. Kernels are
+    symmetric: the values left of the diagonal count twice, the others are not read.
     """
     n_outputs, n_columns = coef.shape
     products = np.empty(n_columns, np.float64)
     for a in range(start, stop):
         i = support[a]
-        products[:] = 0.0
+        products[:i] = 0.0
+        square = 0.0
         for k in range(n_outputs):
             c = coef[k, i]
             if c == 0.0:
                 continue
-            for j in range(n_columns):
+            square += c * c
+            for j in range(i):
                 products[j] += c * coef[k, j]
         for f in range(stack.shape[1]):
             source = stack[i, f]
             total = 0.0
-            for j in range(n_columns):
+            for j in range(i):
                 total += source[j] * products[j]
-            out[f] += total
+            out[f] += 2.0 * total + square * source[i]

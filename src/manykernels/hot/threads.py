@@ -15,7 +15,7 @@ from threadpoolctl import ThreadpoolController
 Result = TypeVar("Result")
 
 # Below this many bytes of traffic, starting threads costs more than it saves.
-WORTHWHILE_BYTES = 8 << 20
+WORTHWHILE_BYTES = 64 << 20
 
 
 @cache

@@ -12,6 +12,7 @@ from manykernels.banks.base import Array, Index, support_of
 from manykernels.hot.threads import one_blas_thread
 from manykernels.losses.hinge import margins
 from manykernels.solvers.acceleration import WeightSearch
+from manykernels.solvers.levels import LevelSearch
 from manykernels.solvers.loop import (
     Callback,
     Checkpoint,
@@ -24,14 +25,19 @@ from manykernels.solvers.mixture import DualMixture
 from manykernels.solvers.problem import Expansion, Problem
 from manykernels.solvers.requirements import require_hinge
 from manykernels.solvers.state import Remembers, State
-from manykernels.solvers.working_set import WorkingSet
+from manykernels.solvers.working_set import WorkingSet, stretched
 
-FIRST_GOAL = 0.3  # relative gap asked of the very first round
-INNER_SHARE = 0.1  # part of the current gap that a round may leave unsolved
+FIRST_GOAL = 0.1  # relative gap asked of the very first round
+HALF = 0.5
+ENOUGH = 0.4  # of the tolerance: no frozen problem need be solved more precisely
+PRECISE = 0.1  # of the gap: what a round may leave unsolved if weights are sensitive
+LEAST = 0.05  # of the tolerance: the most precise that a stuck search asks for
+STUCK = 0.9  # of the last gap: a gap above it is stuck
 NEAR_MARGIN = 0.3  # rows this close to the margin stay among the working rows
 FINISHED = 0.8  # share of the tolerance at which a working set is solved
 ROUGH = 0.05  # relative gap that ends a working set which only gives a start
 GROWTH = 5  # times as many rows, at most, in the next working set
+NEARLY_SPARSE = 1.04  # between 1 and this, weights react abruptly
 PRUNED = (1e-2, 1e-3)  # at p = 1, models without weights below these are tried
 DENSE = 0.7  # working sets above this share of the rows are not worth a copy
 
@@ -94,6 +100,7 @@ class _Rounds(Remembers):
         "rows",
         "rough",
         "gap",
+        "last_gap",
         "goal",
         "done",
         "updates",
@@ -115,11 +122,16 @@ class _Rounds(Remembers):
         unit = start.coef / problem.bound[:, None]
         feasible = problem.loss.make_feasible(unit, problem.target)
         self.coef = feasible * problem.bound[:, None]
-        self.search = WeightSearch(
-            problem.norm, problem.norm.normalize_weights(start.weights)
-        )
         self.mixture = DualMixture(problem.norm)
+        weights = problem.norm.normalize_weights(start.weights)
+        self.search: LevelSearch | WeightSearch
+        if problem.norm.p == 1.0:
+            self.search = LevelSearch(weights, self.mixture)
+        else:
+            self.search = WeightSearch(problem.norm, weights)
         self.gap = np.inf  # relative, on the working rows
+        self.last_gap = np.inf  # of the round before
+        self.stretch = 1.0  # of the last model
         self.goal = FIRST_GOAL  # relative gap asked of the next frozen problem
         self.done = 0  # rounds
         self.updates = 0  # since the last iterate
@@ -151,7 +163,7 @@ class _Rounds(Remembers):
         if finished:
             iterate, scores = self._certify(weights, norms)
         elif self._everything:
-            iterate = self._iterate(weights, work.scores.T, norms)
+            iterate = self._iterate(weights, work.scores.T, norms, self.stretch)
         self.updates = 0 if iterate is not None else self.updates
         self._advance(work, norms)
         if finished:
@@ -178,7 +190,8 @@ class _Rounds(Remembers):
 
     def _measure(self, work: WorkingSet, norms: Array) -> None:
         """The certificate's relative gap, with the loss of the working rows only."""
-        primal = self.problem.norm.value(self.search.weights * norms) + work.sums.loss
+        value = self.problem.norm.value(self.search.weights * norms)
+        self.stretch, primal = stretched(work.scores.T, work.target, work.bound, value)
         dual = self.mixture.add(self.coef, work.sums.linear, norms)
         self.gap = relative_gap(primal, dual)
 
@@ -189,8 +202,11 @@ class _Rounds(Remembers):
         """
         for candidate in self._sparsest_first(weights):
             scores = self.problem.bank.scores(self.coef, candidate)
-            scale = self.problem.best_scale(scores, candidate * norms)
-            iterate = self._iterate(candidate, scores, norms, scale)
+            value = self.problem.norm.value(candidate * norms)
+            stretch, _ = stretched(
+                scores, self.problem.target, self.problem.bound, value
+            )
+            iterate = self._iterate(candidate, scores, norms, stretch)
             gap = relative_gap(iterate.objective, iterate.dual_bound)
             if gap <= self.solver.tol:
                 break
@@ -212,21 +228,37 @@ class _Rounds(Remembers):
         weights: Array,
         scores: Array,
         norms: Array,
-        scale: float = 1.0,
+        stretch: float,
     ) -> Iterate:
         coef, lengths = self.coef, weights * norms
         return Iterate(
-            objective=self.problem.primal_value(scale * scores, scale * lengths),
+            objective=self.problem.primal_value(stretch * scores, stretch * lengths),
             dual_bound=self.problem.reg * self.mixture.value,
             updates=self.updates,
-            snapshot=lambda: Expansion(scale * coef, weights),
+            snapshot=lambda: Expansion(stretch * coef, weights),
             dual_snapshot=lambda: self.mixture.coef,
         )
 
     def _advance(self, work: WorkingSet, norms: Array) -> None:
         """Next weights, and how precisely to solve the next frozen problem."""
-        self.goal = min(self.goal, INNER_SHARE * max(self.gap, self.solver.tol))
+        self.goal = min(self.goal, self._next_goal(work))
+        self.last_gap = self.gap
         self.search.step(norms, work.sums.dual, work.sums.primal)
+
+    def _next_goal(self, work: WorkingSet) -> float:
+        """Half of what the weights leave open, or the little that is left to the end.
+
+        Fixed points near p = 1 are too sensitive for that. A gap that hardly falls
+        may be waiting for more precision.
+        """
+        tol = self.solver.tol
+        if 1.0 < self.problem.norm.p < NEARLY_SPARSE:
+            return PRECISE * max(self.gap, tol)
+        unsolved = relative_gap(work.sums.primal, work.sums.dual)
+        goal = max(HALF * (self.gap - unsolved), ENOUGH * tol)
+        if self.gap > STUCK * self.last_gap:
+            goal = min(goal, max(HALF * self.goal, LEAST * tol))
+        return goal
 
     def _first_rows(self) -> tuple[Index, bool]:
         """A sample and the support of the start; whether that is only a start."""

@@ -11,7 +11,7 @@ from manykernels.solvers.state import Remembers
 
 Array = NDArray[np.float64]
 
-MEMORY = 8  # dual points kept
+MEMORY = 12  # dual points kept
 STEEP = 30.0  # dual exponents above this are handled as a maximum
 
 
@@ -99,7 +99,7 @@ def _steepest_mixture(linears: Array, norms: Array, start: Array) -> Array:
             {"type": "eq", "fun": lambda x: ones @ x - 1.0, "jac": lambda _: ones},
         ],
         method="SLSQP",
-        options={"maxiter": 50},
+        options={"maxiter": 100, "ftol": 1e-12},
     )
     shares = np.clip(result.x[:-1], 0.0, None)
     total = float(shares.sum())

@@ -14,7 +14,8 @@ from manykernels.banks.base import (
     block_norms,
     support_of,
 )
-from manykernels.hot.dual import dual_sweeps, frozen_values, gather_square
+from manykernels.banks.gram import GramBank
+from manykernels.hot.dual import best_stretch, dual_sweeps, frozen_values, gather_square
 from manykernels.hot.threads import in_slices
 from manykernels.losses.hinge import margins
 from manykernels.solvers.loop import relative_gap
@@ -25,15 +26,11 @@ SCORE_ROWS = 1024  # combined rows multiplied at a time
 
 
 class Sums(NamedTuple):
-    """What the values of a frozen problem are made of."""
+    """The values of a frozen problem, and what the dual one is made of."""
 
     linear: float  # of the own coefficients
     quadratic: float
-    loss: float  # weighted
-
-    @property
-    def primal(self) -> float:
-        return 0.5 * self.quadratic + self.loss
+    primal: float  # of the best multiple of the model
 
     @property
     def dual(self) -> float:
@@ -48,6 +45,7 @@ class WorkingSet:
     ) -> None:
         everything = len(rows) == problem.n_rows
         self.bank: Bank = problem.bank if everything else problem.bank.subset(rows)
+        self.kernel = CombinedKernel(self.bank)
         self.target = problem.target[rows]
         self.bound = problem.bound[rows]
         self.coef = coef[rows]
@@ -58,18 +56,18 @@ class WorkingSet:
 
     def ascend(self, weights: Array, goal: float) -> int:
         """Solve the problem with these weights to a relative gap; returns updates."""
-        kernel = CombinedKernel(self.bank, weights)
-        self.scores = kernel.scores(self.coef)
+        self.kernel.set_weights(weights)
+        self.scores = self.kernel.scores(self.coef)
         updates = 0
         for _ in range(SWEEPS):
-            updates += self._ascend_active(kernel, goal)
+            updates += self._ascend_active(goal)
             self.sums = self._sums()
             self.solved = relative_gap(self.sums.primal, self.sums.dual) <= goal
             if self.solved:
                 break
         return updates
 
-    def _ascend_active(self, kernel: CombinedKernel, goal: float) -> int:
+    def _ascend_active(self, goal: float) -> int:
         """Sweeps over the rows that can change, with their part of the kernel only."""
         active = self._active_rows()
         before = self.coef[active]
@@ -77,7 +75,7 @@ class WorkingSet:
         scores = np.ascontiguousarray(self.scores[:, active])
         orders = np.stack([self.rng.permutation(len(active)) for _ in range(SWEEPS)])
         _, updates = dual_sweeps(
-            kernel.square(active),
+            self.kernel.square(active),
             self.target[active],
             self.bound[active],
             coef,
@@ -89,7 +87,7 @@ class WorkingSet:
         self.coef[active] = coef
         change = np.zeros_like(self.coef)
         change[active] = coef - before
-        self.scores += kernel.scores(change)
+        self.scores += self.kernel.scores(change)
         return int(updates)
 
     def _active_rows(self) -> Index:
@@ -98,44 +96,77 @@ class WorkingSet:
         return np.flatnonzero(active)
 
     def _sums(self) -> Sums:
-        no_drift = np.zeros_like(self.scores)
-        return Sums(
-            *frozen_values(self.target, self.bound, self.coef, self.scores, no_drift)
+        no_drift, found = np.zeros_like(self.scores), np.empty(len(self.target))
+        linear, quadratic = frozen_values(
+            self.target, self.coef, self.scores, no_drift, found
         )
+        _, primal = best_stretch(found, self.bound, quadratic)
+        return Sums(linear, quadratic, primal)
 
     def theta_norms(self) -> Array:
         """||theta_f|| of the current coefficients."""
         return block_norms(self.bank, self.coef)
 
 
+def stretched(
+    scores: Array, target: Index, bound: Array, norm_value: float
+) -> tuple[float, float]:
+    """The best multiple of a model with the hinge loss, and its value times C W.
+
+    Parameters
+    ----------
+    scores : array of shape (rows, outputs)
+    target, bound : array of shape (rows,)
+        Labels, and the weights of the losses.
+    norm_value : float
+        The regulariser of the model itself.
+    """
+    stretch, value = best_stretch(margins(scores, target), bound, 2.0 * norm_value)
+    return float(stretch), float(value)
+
+
 class CombinedKernel:
     """K = sum_f d_f K_f, combined row by row as rows are asked for.
 
     Most rows never leave zero, and their kernel rows are never needed: the memory of
-    a row is touched when the row is computed.
+    a row is touched when the row is computed. Rows lie in the order they came in, so
+    that products take them as they lie.
     """
 
-    def __init__(self, bank: Bank, weights: Array) -> None:
+    def __init__(self, bank: Bank) -> None:
         self.bank = bank
-        self.weights = weights
         self.values: Values = np.empty((bank.n_rows, bank.n_rows), bank.dtype)
-        self.known = np.zeros(bank.n_rows, dtype=bool)
+        self.set_weights(np.zeros(bank.n_blocks))
+
+    def set_weights(self, weights: Array) -> None:
+        """Another combination, in the memory of the last one."""
+        self.weights = weights
+        self.owners: Index = np.empty(0, dtype=np.intp)  # values[a] is row owners[a]
+        self.places = np.full(self.bank.n_rows, -1)  # and the inverse
 
     def _require(self, rows: Index) -> None:
-        missing = rows[~self.known[rows]]
+        missing = rows[self.places[rows] < 0]
         for start in range(0, len(missing), SCORE_ROWS):
-            part = missing[start : start + SCORE_ROWS]
-            self.values[part] = self.bank.combine(self.weights, part)
-        self.known[missing] = True
+            self._append(missing[start : start + SCORE_ROWS])
+
+    def _append(self, rows: Index) -> None:
+        begin = len(self.owners)
+        out = self.values[begin : begin + len(rows)]
+        if isinstance(self.bank, GramBank):
+            self.bank.combine_into(out, self.weights, rows)
+        else:
+            out[:] = self.bank.combine(self.weights, rows)
+        self.places[rows] = begin + np.arange(len(rows))
+        self.owners = np.concatenate([self.owners, rows])
 
     def scores(self, coef: Array) -> Array:
         """(K coef)' in float64, multiplied in the precision of the kernel."""
-        support = support_of(coef)
-        self._require(support)
+        self._require(support_of(coef))
         scores = np.zeros(coef.shape[::-1])
-        for start in range(0, len(support), SCORE_ROWS):
-            part = support[start : start + SCORE_ROWS]
-            scores += coef[part].T.astype(self.values.dtype) @ self.values[part]
+        for start in range(0, len(self.owners), SCORE_ROWS):
+            part = slice(start, min(start + SCORE_ROWS, len(self.owners)))
+            active = coef[self.owners[part]].T.astype(self.values.dtype)
+            scores += active @ self.values[part]
         return scores
 
     def square(self, index: Index) -> Values:
@@ -144,7 +175,7 @@ class CombinedKernel:
         out = np.empty((len(index), len(index)), self.values.dtype)
 
         def work(start: int, stop: int) -> None:
-            gather_square(self.values, index, out, start, stop)
+            gather_square(self.values, self.places[index], index, out, start, stop)
 
         in_slices(len(index), out.nbytes, work)
         return out

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize, minimize_scalar
+from scipy.optimize import minimize_scalar
 
 from manykernels.hot import smo
 from manykernels.solvers import SMOMKL
 from manykernels.solvers.rivals.cuts import Cuts
 from manykernels.solvers.rivals.inner import FrozenSVM
-from manykernels.solvers.rivals.level import project_on_level
 from manykernels.solvers.rivals.simple_mkl import reduced_direction
 from tests.oracles.optimum import cvxpy_optimum
 from tests.solvers.rivals.cases import case, exact
@@ -70,38 +69,6 @@ def test_planes_stay_below_the_values_and_bound_the_optimum() -> None:
     others = simplex_points(rng, 200, 8)
     assert np.all(np.max(others @ slopes.T + heights, axis=1) >= lowest - 1e-9)
     assert cuts.value >= lowest - 1e-9 * abs(lowest)
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_the_projection_is_the_nearest_point_of_the_level_set(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    n_blocks = 3 + seed
-    point, inside = simplex_points(rng, 2, n_blocks)
-    slopes = rng.normal(size=(6, n_blocks))
-    heights = -slopes @ inside - 0.01  # `inside` lies in the set
-    found = project_on_level(point, slopes, heights)
-    assert found is not None
-    assert found.sum() == pytest.approx(1.0) and found.min() >= 0.0
-    assert np.max(slopes @ found + heights) <= 1e-9
-    best = minimize(
-        lambda d: 0.5 * np.sum((d - point) ** 2),
-        inside,
-        jac=lambda d: d - point,
-        bounds=[(0.0, 1.0)] * n_blocks,
-        constraints=[
-            {"type": "ineq", "fun": lambda d: -(slopes @ d + heights)},
-            {"type": "eq", "fun": lambda d: d.sum() - 1.0},
-        ],
-        method="SLSQP",
-        options={"ftol": 1e-14, "maxiter": 500},
-    )
-    np.testing.assert_allclose(found, best.x, atol=1e-5)
-
-
-def test_an_empty_level_set_has_no_projection() -> None:
-    point = np.array([0.5, 0.5])
-    assert project_on_level(point, np.zeros((1, 2)), np.array([1.0])) is None
-    assert project_on_level(np.ones(1), np.zeros((1, 1)), np.array([-1.0])) == 1.0
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -22,7 +22,7 @@ from manykernels.solvers.mixture import DualMixture
 from manykernels.solvers.problem import Expansion, Problem
 from manykernels.solvers.rivals.cuts import Cuts
 from manykernels.solvers.state import Remembers, State
-from manykernels.solvers.working_set import Sums, WorkingSet
+from manykernels.solvers.working_set import Sums, WorkingSet, stretched
 
 FIRST_GOAL = 0.3  # relative gap asked of the very first SVM
 INNER_SHARE = 0.1  # part of the current gap that an SVM may leave unsolved
@@ -159,9 +159,14 @@ class Wrapper(Remembers):
         self.updates += solution.updates
         self.bound.add(solution.coef, solution.sums.linear, solution.theta_norms)
         lengths = weights * solution.theta_norms
-        value = self.problem.norm.value(lengths) + solution.sums.loss
+        _, value = self._stretched(solution.scores, lengths)
         self.best = min(self.best, value)
         return solution
+
+    def _stretched(self, scores: Array, lengths: Array) -> tuple[float, float]:
+        problem = self.problem
+        value = problem.norm.value(lengths)
+        return stretched(scores, problem.target, problem.bound, value)
 
     @property
     def gap(self) -> float:
@@ -174,12 +179,12 @@ class Wrapper(Remembers):
         Values that may end the search are computed in float64, from the kernels.
         """
         problem, weights, coef = self.problem, solution.weights, solution.coef
-        scores, scale = solution.scores, 1.0
+        scores = solution.scores
         lengths = weights * solution.theta_norms
         last = self.done == self.max_iter or not solution.solved
         if last or self.gap <= self.tol:
             scores = problem.bank.scores(coef, weights)
-            scale = problem.best_scale(scores, lengths)
+        scale, _ = self._stretched(scores, lengths)
         self.goal = min(self.goal, INNER_SHARE * max(self.gap, self.tol))
         updates, self.updates = self.updates, 0
         return Iterate(

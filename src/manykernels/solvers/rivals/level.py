@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import null_space
-from scipy.optimize import nnls
 
-from manykernels.banks.base import Array
+from manykernels.solvers.levels import project_on_level
 from manykernels.solvers.loop import Callback, Checkpoint, Iterate, SolveResult
 from manykernels.solvers.problem import Expansion, Problem
 from manykernels.solvers.requirements import require_hinge
@@ -18,8 +16,6 @@ from manykernels.solvers.rivals.requirements import (
     require_combinable,
     require_sparse_norm,
 )
-
-ROUNDING = 1e-12  # a weight below this has vanished
 
 
 @dataclass(frozen=True)
@@ -109,37 +105,3 @@ class _Levels(Wrapper):
         nearest = project_on_level(self.weights, slopes, heights - level)
         self.weights = self.bound.weights if nearest is None else nearest
         return self.iterate(solution)
-
-
-def project_on_level(point: Array, slopes: Array, heights: Array) -> Array | None:
-    """argmin ||d - point||^2 over the simplex with slopes @ d + heights <= 0.
-
-    Moves within the plane sum d = 1 are free vectors y, and min ||y|| with G y >= h is
-    a non-negative least-squares problem (Lawson and Hanson, least distance
-    programming). None where rounding leaves nothing feasible.
-
-    Examples
-    --------
-    >>> corner = np.array([1.0, 0.0])
-    >>> project_on_level(corner, np.array([[2.0, 0.0]]), np.array([-1.0])).round(6)
-    array([0.5, 0.5])
-    """
-    if len(point) == 1:
-        return point
-    moves = null_space(np.ones((1, len(point))))
-    matrix = np.vstack([-slopes, np.eye(len(point))]) @ moves
-    bounds = np.concatenate([slopes @ point + heights, -point])
-    lengths = np.maximum(np.linalg.norm(matrix, axis=1), 1e-300)
-    matrix, bounds = matrix / lengths[:, None], bounds / lengths
-    system = np.vstack([matrix.T, bounds])
-    wanted = np.append(np.zeros(moves.shape[1]), 1.0)
-    try:
-        multipliers, distance = nnls(system, wanted)
-    except RuntimeError:
-        return None
-    if distance <= ROUNDING:
-        return None
-    rest = system @ multipliers - wanted
-    moved = point - moves @ (rest[:-1] / rest[-1])
-    moved[moved < ROUNDING] = 0.0
-    return np.asarray(moved / moved.sum())
