@@ -43,16 +43,17 @@ BEST = Combination(
     {},
 )
 PRODUCT = Combination("product kernel", _maker(mk.ProductKernelClassifier), {"C": CS})
+LP_BETA = Combination(
+    "LP-beta",
+    _maker(mk.LPBetaClassifier, weights="shared", cv=FOLDS, random_state=0),
+    {"C": CS},
+)
 EVERYBODY = (
     MKL,
     AVERAGED,
     BEST,
     PRODUCT,
-    Combination(
-        "LP-beta",
-        _maker(mk.LPBetaClassifier, weights="shared", cv=FOLDS, random_state=0),
-        {"C": CS},
-    ),
+    LP_BETA,
     Combination(
         "LP-B",
         _maker(mk.LPBetaClassifier, weights="per_class", cv=FOLDS, random_state=0),

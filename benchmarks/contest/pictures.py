@@ -20,14 +20,16 @@ Lines = list[dict[str, Any]]
 
 def draw_all(load: Load) -> None:
     """Every picture."""
-    draw_race(load("race")["marks"])
+    race = load("race")
+    draw_race(race["marks"], race["lp_beta"])
     draw_crossed(load("combinations")["accuracies"], "rows", "combinations.png")
     draw_crossed(load("noise_kernels")["accuracies"], "noise", "noise_kernels.png")
     draw_mnist(load("mnist_growth")["marks"])
 
 
-def draw_race(marks: Lines) -> None:
+def draw_race(marks: Lines, lp_beta: Lines) -> None:
     """Flowers-17: distance from the optimum and accuracy over time."""
+    other = next(one for one in lp_beta if one["seed"] == 0)
     own = [one for one in marks if one["data"] == "flowers17" and one["seed"] == 0]
     figure, axes = plt.subplots(2, 2, figsize=(11, 7), layout="constrained")
     for (left, right), p in zip(axes, (1.0, 1.25), strict=True):
@@ -43,6 +45,7 @@ def draw_race(marks: Lines) -> None:
         left.set(
             ylabel="objective above the best bound", title=f"Flowers-17, p = {p:g}"
         )
+        right.semilogx(other["seconds"], 100 * other["accuracy"], "k*", label="LP-beta")
         right.set(ylabel="test accuracy, %", title=f"Flowers-17, p = {p:g}")
         right.legend(fontsize=8)
     _finish(figure, axes, "seconds", "race_flowers17.png")

@@ -10,6 +10,7 @@ from manykernels import solvers as mks
 
 OURS = "auto"
 FOREVER = 100_000  # rounds: time and the gap end a run
+PRECISE = 1e-4  # relative gap of the SVMs of wrappers in the form of their papers
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,17 @@ SPARSE = (
     Entrant("SimpleMKL", lambda tol, _: mks.SimpleMKL(tol, FOREVER)),
     Entrant("SILP", lambda tol, _: mks.SILP(tol, FOREVER)),
     Entrant("level method", lambda tol, _: mks.LevelMethod(tol, FOREVER)),
+    Entrant(
+        "SimpleMKL, precise SVMs",
+        lambda tol, _: mks.SimpleMKL(tol, FOREVER, svm_tol=PRECISE),
+    ),
+    Entrant(
+        "SILP, precise SVMs", lambda tol, _: mks.SILP(tol, FOREVER, svm_tol=PRECISE)
+    ),
+    Entrant(
+        "level method, precise SVMs",
+        lambda tol, _: mks.LevelMethod(tol, FOREVER, svm_tol=PRECISE),
+    ),
 )
 SMOOTH_NORM = (
     *ANY_NORM,
@@ -38,6 +50,10 @@ SMOOTH_NORM = (
     ),
     Entrant("Pegasos", lambda tol, seed: mks.Pegasos(FOREVER, tol, random_state=seed)),
     Entrant("Kloft, wrapper", lambda tol, _: mks.Kloft(tol, FOREVER)),
+    Entrant(
+        "Kloft, precise SVMs",
+        lambda tol, _: mks.Kloft(tol, FOREVER, svm_tol=PRECISE),
+    ),
     Entrant(
         "Kloft, interleaved",
         lambda tol, _: mks.Kloft(tol, FOREVER, interleaved=True),

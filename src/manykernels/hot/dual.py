@@ -13,7 +13,7 @@ from numba import njit
 NEGLIGIBLE = 1e-13
 
 LONGEST_STRETCH = 2.0
-HALVINGS = 36  # of an interval: rounding is not far away
+HALVINGS = 53  # of an interval: to the last bit
 
 
 @njit(cache=True)
@@ -133,10 +133,17 @@ def best_stretch(margins, bound, quadratic):
         else:
             low = stretch
     stretch = 0.5 * (low + high)
+    stretched = _stretched_value(margins, bound, quadratic, stretch)
+    as_it_is = _stretched_value(margins, bound, quadratic, 1.0)
+    return (stretch, stretched) if stretched < as_it_is else (1.0, as_it_is)
+
+
+@njit(cache=True, fastmath=True, nogil=True)
+def _stretched_value(margins, bound, quadratic, stretch):
     loss = 0.0
     for i in range(len(margins)):
         loss += bound[i] * max(0.0, 1.0 - stretch * margins[i])
-    return stretch, 0.5 * stretch * stretch * quadratic + loss
+    return 0.5 * stretch * stretch * quadratic + loss
 
 
 @njit(cache=True, nogil=True)

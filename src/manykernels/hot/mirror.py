@@ -62,9 +62,12 @@ def _refresh_block_scale(square_norms, powers, block_scale, q):
     if largest == 0.0:
         block_scale[:] = 0
         return 0.0
-    total = 0.0
     for f in range(len(square_norms)):
         powers[f] = (square_norms[f] / largest) ** (0.5 * q)
+    # A loop of its own: next to a store, the compiler would choose the order of the
+    # sum by where the arrays lie, and runs would differ in the last bit.
+    total = 0.0
+    for f in range(len(square_norms)):
         total += powers[f]
     common = total ** ((2.0 - q) / q) / q
     for f in range(len(square_norms)):

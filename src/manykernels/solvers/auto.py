@@ -21,7 +21,7 @@ from manykernels.solvers.smooth import TruncatedNewton
 ONLINE_PASSES = 2
 ONLINE_P = 1.1  # the online stage needs p > 1, and is slow close to 1
 FEW_ROWS = 100  # problems that dual ascent solves before the online stage has begun
-MANY_ROWS = 10_000  # above that, growing working sets give a start sooner
+MANY_ROWS = 5_000  # above that, growing working sets give a start sooner
 
 
 class Certified(Protocol):

@@ -26,10 +26,12 @@ class Alternation(Wrapper):
         rng: np.random.Generator,
         tol: float,
         max_iter: int,
+        svm_tol: float,
         interleaved: bool = False,
     ) -> None:
         bound = DualMixture(problem.norm)
-        super().__init__(problem, start or problem.zero(), rng, bound, tol, max_iter)
+        start = start or problem.zero()
+        super().__init__(problem, start, rng, bound, tol, max_iter, svm_tol)
         self.interleaved = interleaved
 
     def round(self) -> Iterate:

@@ -24,7 +24,7 @@ from manykernels.solvers.rivals.cuts import Cuts
 from manykernels.solvers.state import Remembers, State
 from manykernels.solvers.working_set import Sums, WorkingSet, stretched
 
-FIRST_GOAL = 0.3  # relative gap asked of the very first SVM
+FIRST_GOAL = 0.3  # relative gap that is enough for the very first SVM
 INNER_SHARE = 0.1  # part of the current gap that an SVM may leave unsolved
 LEAST_GOAL = 1e-11  # rounding hides what lies below
 
@@ -132,6 +132,7 @@ class Wrapper(Remembers):
         bound: DualMixture | Cuts,
         tol: float,
         max_iter: int,
+        svm_tol: float,
     ) -> None:
         self.problem = problem
         self.svm = FrozenSVM(problem, start, rng)
@@ -139,7 +140,7 @@ class Wrapper(Remembers):
         self.tol, self.max_iter = tol, max_iter
         self.weights: Array = problem.norm.normalize_weights(start.weights)
         self.best = np.inf  # lowest objective, in units of 1 / reg
-        self.goal = FIRST_GOAL
+        self.goal = svm_tol
         self.done = 0  # rounds
         self.updates = 0  # since the last iterate
 

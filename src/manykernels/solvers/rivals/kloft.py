@@ -10,7 +10,7 @@ from manykernels.solvers.loop import Callback, Checkpoint, SolveResult
 from manykernels.solvers.problem import Expansion, Problem
 from manykernels.solvers.requirements import require_hinge
 from manykernels.solvers.rivals.alternating import Alternation
-from manykernels.solvers.rivals.inner import run_wrapper
+from manykernels.solvers.rivals.inner import FIRST_GOAL, run_wrapper
 from manykernels.solvers.rivals.requirements import (
     require_combinable,
     require_smooth_weights,
@@ -31,6 +31,9 @@ class Kloft:
         Relative duality gap to reach.
     max_iter : int
         Rounds at most.
+    svm_tol : float
+        Relative gap to which an SVM is solved at least; a small current gap asks for
+        more. The paper's SVMs are precise from the first, for instance 1e-4.
     interleaved : bool
         Update the weights after every few sweeps of the SVM (the paper's chunking
         algorithm), rather than once it is solved (its wrapper).
@@ -56,6 +59,7 @@ class Kloft:
 
     tol: float = 1e-2
     max_iter: int = 500
+    svm_tol: float = FIRST_GOAL
     interleaved: bool = False
     random_state: int | np.random.Generator | None = None
 
@@ -73,6 +77,12 @@ class Kloft:
         require_combinable(problem, name)
         rng = np.random.default_rng(self.random_state)
         search = Alternation(
-            problem, start, rng, self.tol, self.max_iter, self.interleaved
+            problem,
+            start,
+            rng,
+            self.tol,
+            self.max_iter,
+            self.svm_tol,
+            self.interleaved,
         )
         return run_wrapper(search, callback, checkpoint)

@@ -10,7 +10,7 @@ from manykernels.solvers.loop import Callback, Checkpoint, Iterate, SolveResult
 from manykernels.solvers.problem import Expansion, Problem
 from manykernels.solvers.requirements import require_hinge
 from manykernels.solvers.rivals.cuts import Cuts
-from manykernels.solvers.rivals.inner import Wrapper, run_wrapper
+from manykernels.solvers.rivals.inner import FIRST_GOAL, Wrapper, run_wrapper
 from manykernels.solvers.rivals.requirements import (
     require_combinable,
     require_sparse_norm,
@@ -33,6 +33,9 @@ class SILP:
         Relative duality gap to reach; the linear program's value is the lower bound.
     max_iter : int
         Rounds at most.
+    svm_tol : float
+        Relative gap to which an SVM is solved at least; a small current gap asks for
+        more. The paper's SVMs are precise from the first, for instance 1e-4.
     random_state : int, Generator or None
 
     References
@@ -55,6 +58,7 @@ class SILP:
 
     tol: float = 1e-2
     max_iter: int = 500
+    svm_tol: float = FIRST_GOAL
     random_state: int | np.random.Generator | None = None
 
     def solve(
@@ -72,7 +76,9 @@ class SILP:
         cuts = Cuts(problem.bank.n_blocks)
         rng = np.random.default_rng(self.random_state)
         start = start or problem.zero()
-        search = _CuttingPlanes(problem, start, rng, cuts, self.tol, self.max_iter)
+        search = _CuttingPlanes(
+            problem, start, rng, cuts, self.tol, self.max_iter, self.svm_tol
+        )
         return run_wrapper(search, callback, checkpoint)
 
 

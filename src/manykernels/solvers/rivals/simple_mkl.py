@@ -11,7 +11,7 @@ from manykernels.solvers.loop import Callback, Checkpoint, Iterate, SolveResult
 from manykernels.solvers.mixture import DualMixture
 from manykernels.solvers.problem import Expansion, Problem
 from manykernels.solvers.requirements import require_hinge
-from manykernels.solvers.rivals.inner import Solution, Wrapper, run_wrapper
+from manykernels.solvers.rivals.inner import FIRST_GOAL, Solution, Wrapper, run_wrapper
 from manykernels.solvers.rivals.requirements import (
     require_combinable,
     require_sparse_norm,
@@ -62,6 +62,7 @@ class SimpleMKL:
 
     tol: float = 1e-2
     max_iter: int = 500
+    svm_tol: float = FIRST_GOAL
     random_state: int | np.random.Generator | None = None
 
     def solve(
@@ -79,7 +80,9 @@ class SimpleMKL:
         rng = np.random.default_rng(self.random_state)
         bound = DualMixture(problem.norm)
         start = start or problem.zero()
-        search = _Descent(problem, start, rng, bound, self.tol, self.max_iter)
+        search = _Descent(
+            problem, start, rng, bound, self.tol, self.max_iter, self.svm_tol
+        )
         return run_wrapper(search, callback, checkpoint)
 
 
