@@ -24,8 +24,8 @@ from manykernels.solvers.rivals.cuts import Cuts
 from manykernels.solvers.state import Remembers, State
 from manykernels.solvers.working_set import Sums, WorkingSet, stretched
 
-FIRST_GOAL = 0.3  # relative gap that is enough for the very first SVM
-INNER_SHARE = 0.1  # part of the current gap that an SVM may leave unsolved
+FIRST_GOAL = 0.1  # relative gap that is enough for the very first SVM
+INNER_SHARE = 0.25  # part of the current gap that an SVM may leave unsolved
 LEAST_GOAL = 1e-11  # rounding hides what lies below
 
 
@@ -110,8 +110,8 @@ class FrozenSVM(Remembers):
 class Wrapper(Remembers):
     """SVMs under changing weights, with the certificate of the whole problem.
 
-    A subclass says in `round` which weights come next. As in `DualAscent`, an SVM is
-    solved to a tenth of the current gap: early ones are cheap.
+    A subclass says in `round` which weights come next. An SVM is
+    solved to a quarter of the current gap: early ones are cheap.
     """
 
     remembered: ClassVar[tuple[str, ...]] = (

@@ -31,13 +31,13 @@ class Kloft:
         Relative duality gap to reach.
     max_iter : int
         Rounds at most.
-    svm_tol : float
-        Relative gap to which an SVM is solved at least; a small current gap asks for
-        more. The paper's SVMs are precise from the first, for instance 1e-4.
     interleaved : bool
         Update the weights after every few sweeps of the SVM (the paper's chunking
         algorithm), rather than once it is solved (its wrapper).
     random_state : int, Generator or None
+    svm_tol : float
+        Relative gap to which an SVM is solved at least; a small current gap asks for
+        more. The paper's SVMs are precise from the first, for instance 1e-4.
 
     References
     ----------
@@ -59,9 +59,9 @@ class Kloft:
 
     tol: float = 1e-2
     max_iter: int = 500
-    svm_tol: float = FIRST_GOAL
     interleaved: bool = False
     random_state: int | np.random.Generator | None = None
+    svm_tol: float = FIRST_GOAL
 
     def solve(
         self,

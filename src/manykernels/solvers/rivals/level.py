@@ -33,13 +33,13 @@ class LevelMethod:
         Relative duality gap to reach.
     max_iter : int
         Rounds at most.
-    svm_tol : float
-        Relative gap to which an SVM is solved at least; a small current gap asks for
-        more. The paper's SVMs are precise from the first, for instance 1e-4.
     level : float in (0, 1)
         The tau above: close to 1, the weights stay close to the last ones, and rounds
         are many.
     random_state : int, Generator or None
+    svm_tol : float
+        Relative gap to which an SVM is solved at least; a small current gap asks for
+        more. The paper's SVMs are precise from the first, for instance 1e-4.
 
     References
     ----------
@@ -61,9 +61,9 @@ class LevelMethod:
 
     tol: float = 1e-2
     max_iter: int = 500
-    svm_tol: float = FIRST_GOAL
     level: float = 0.5
     random_state: int | np.random.Generator | None = None
+    svm_tol: float = FIRST_GOAL
 
     def __post_init__(self) -> None:
         if not 0.0 < self.level < 1.0:

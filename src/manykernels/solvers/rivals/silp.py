@@ -33,10 +33,10 @@ class SILP:
         Relative duality gap to reach; the linear program's value is the lower bound.
     max_iter : int
         Rounds at most.
+    random_state : int, Generator or None
     svm_tol : float
         Relative gap to which an SVM is solved at least; a small current gap asks for
         more. The paper's SVMs are precise from the first, for instance 1e-4.
-    random_state : int, Generator or None
 
     References
     ----------
@@ -58,8 +58,8 @@ class SILP:
 
     tol: float = 1e-2
     max_iter: int = 500
-    svm_tol: float = FIRST_GOAL
     random_state: int | np.random.Generator | None = None
+    svm_tol: float = FIRST_GOAL
 
     def solve(
         self,

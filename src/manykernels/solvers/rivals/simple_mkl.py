@@ -42,6 +42,9 @@ class SimpleMKL:
     max_iter : int
         Directions at most.
     random_state : int, Generator or None
+    svm_tol : float
+        Relative gap to which an SVM is solved at least; a small current gap asks for
+        more. The paper's SVMs are precise from the first, for instance 1e-4.
 
     References
     ----------
@@ -62,8 +65,8 @@ class SimpleMKL:
 
     tol: float = 1e-2
     max_iter: int = 500
-    svm_tol: float = FIRST_GOAL
     random_state: int | np.random.Generator | None = None
+    svm_tol: float = FIRST_GOAL
 
     def solve(
         self,
