@@ -125,7 +125,7 @@ def _first_useful(marks: Lines, solver: str, data: str, p: float) -> float | Non
         ]
         if not reached:
             return None
-        times.append(reached[0])
+        times.append(min(reached))
     return float(np.median(times))
 
 

@@ -5,9 +5,12 @@ rows, twelve kernels), for p = 1 and p = 1.25. All share the bank, the cache of 
 and, where they need one, the SVM solver for given kernel weights. Models are graded
 after the run. Two clocks: until the solver's own dual points certify the gap, and until
 its model is that good by the best bound that anybody found, which spares a solver
-without good certificates. Next to them, what no method with this SVM solver could beat:
-one SVM, its kernel combined beforehand with the best weights; and LP-beta, which has no
-objective in common with them, on Flowers-17. --quick takes 300 and 1,000 rows.
+without good certificates. How a solver goes about it may depend on the gap it is asked
+for, so most run twice, asked for 0.01 and 0.001, and the better time counts (of three
+times, where a run takes less than a second). Next to them, what no method with this SVM
+solver could beat: one SVM, its kernel combined beforehand with the best weights; and
+LP-beta, which has no objective in common with them, on Flowers-17. --quick takes 300
+and 1,000 rows.
 """
 
 from __future__ import annotations
@@ -24,16 +27,18 @@ from common import console, parse, save, show
 from contest import datasets
 from contest.combinations import LP_BETA
 from contest.datasets import Arena
-from contest.objective import Mark, first_time, follow, grade
+from contest.objective import Mark, Recorder, first_time, follow, grade
 from contest.solvers import OURS, Entrant, entrants
 from grade import make_problem
 
 from manykernels.banks import GramBank
-from manykernels.solvers import DualAscent
+from manykernels.solvers import DualAscent, Problem
 
 NORMS = (1.0, 1.25)
 EPS = (1e-1, 1e-2, 1e-3)
 GOAL = 1e-2
+MNIST_SEEDS = 2
+SHORT = 1.0  # seconds: the fastest of three such runs counts
 
 
 def main() -> None:
@@ -85,27 +90,41 @@ def run_contest(
 ) -> tuple[list[dict[str, Any]], list[float]]:
     """One line per solver, seed and moment; seconds of the one SVM for every seed."""
     lines, floors = [], []
-    for seed in range(options.seeds):
+    most = options.seeds if name == "flowers17" else MNIST_SEEDS
+    for seed in range(min(options.seeds, most)):
         arena = load(seed=seed)
         problem = make_problem(arena.bank, arena.target, p, options.C)
         compile_loops(arena, p, options.C)
         for entrant in entrants(p):
-            solver = entrant.make(EPS[-1], seed)
-            marks = grade(follow(solver, problem, options.limit), problem, arena)
-            console.print(f"{name}, p = {p:g}, {entrant.name}: {marks[-1]}")
-            lines += [line(name, p, seed, entrant, mark) for mark in marks]
+            for tol in entrant.tols:
+                recorder = fastest_run(entrant, tol, seed, problem, options.limit)
+                marks = grade(recorder, problem, arena, most=20)
+                console.print(f"{name}, p = {p:g}, {entrant.name}: {marks[-1]}")
+                lines += [line(name, p, seed, entrant, tol, mark) for mark in marks]
             if entrant.name == OURS:
-                best = solver.solve(problem).model.weights
+                best = recorder.models[-1][1].weights
                 floors.append(one_svm(arena, best, options.C, seed))
     return lines, floors
+
+
+def fastest_run(
+    entrant: Entrant, tol: float, seed: int, problem: Problem, limit: float
+) -> Recorder:
+    """The first run, or the fastest of some where a run is short."""
+    runs = [follow(entrant.make(tol, seed), problem, limit)]
+    if runs[0].models[-1][0] < SHORT:
+        runs += [follow(entrant.make(tol, seed), problem, limit) for _ in range(2)]
+    return min(runs, key=lambda run: run.models[-1][0])
 
 
 def one_svm(arena: Arena, weights: np.ndarray, C: float, seed: int) -> float:
     """Seconds to the goal if the weights are known and the kernel is combined."""
     combined = arena.bank.combine(weights, np.arange(arena.bank.n_rows))
     problem = make_problem(GramBank(combined[:, None, :]), arena.target, 2.0, C)
-    recorder = follow(DualAscent(GOAL, random_state=seed), problem, np.inf)
-    return recorder.models[-1][0]
+    runs = [
+        follow(DualAscent(GOAL, random_state=seed), problem, np.inf) for _ in range(3)
+    ]
+    return min(run.models[-1][0] for run in runs)
 
 
 def lp_beta(
@@ -128,7 +147,7 @@ def lp_beta(
 
 
 def line(
-    name: str, p: float, seed: int, entrant: Entrant, mark: Mark
+    name: str, p: float, seed: int, entrant: Entrant, tol: float, mark: Mark
 ) -> dict[str, Any]:
     """One row of the table."""
     return {
@@ -136,6 +155,7 @@ def line(
         "p": p,
         "seed": seed,
         "solver": entrant.name,
+        "tol": tol,
         "same_problem": entrant.same_problem,
         **vars(mark),
     }
@@ -195,9 +215,16 @@ def medians(
     certified, reached = [], []
     for seed in seeds(own):
         best = max(item["bound"] for item in everybody if item["seed"] == seed)
-        marks = [as_mark(item) for item in own if item["seed"] == seed]
-        certified.append([first_time(marks, eps) for eps in EPS])
-        reached.append([first_time(marks, eps, best) for eps in EPS])
+        runs = [
+            [
+                as_mark(item)
+                for item in own
+                if (item["seed"], item["tol"]) == (seed, tol)
+            ]
+            for tol in dict.fromkeys(item["tol"] for item in own)
+        ]
+        certified.append([min(first_time(run, eps) for run in runs) for eps in EPS])
+        reached.append([min(first_time(run, eps, best) for run in runs) for eps in EPS])
     return {
         "certified": finite(np.median(certified, axis=0)),
         "reached": finite(np.median(reached, axis=0)),

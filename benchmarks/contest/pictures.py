@@ -36,7 +36,9 @@ def draw_race(marks: Lines, lp_beta: Lines) -> None:
         lines = [one for one in own if one["p"] == p]
         best = max(one["bound"] for one in lines)
         for solver in dict.fromkeys(one["solver"] for one in lines):
-            points = [one for one in lines if one["solver"] == solver]
+            runs = [one for one in lines if one["solver"] == solver]
+            finest = min(one["tol"] for one in runs)
+            points = [one for one in runs if one["tol"] == finest]
             style = {"label": solver, "linewidth": 2.5 if solver == "auto" else 1.2}
             seconds = [one["seconds"] for one in points]
             excess = [max(one["objective"] / best - 1, 1e-6) for one in points]

@@ -21,6 +21,7 @@ from manykernels.solvers.smooth import TruncatedNewton
 ONLINE_PASSES = 2
 ONLINE_P = 1.1  # the online stage needs p > 1, and is slow close to 1
 FEW_ROWS = 100  # problems that dual ascent solves before the online stage has begun
+AT_ONCE = 1_200  # rows that dual ascent takes at once, whatever the start's support
 MANY_ROWS = 5_000  # above that, growing working sets give a start sooner
 
 
@@ -41,9 +42,9 @@ class Certified(Protocol):
 class Auto:
     """Certified, whatever the loss: each one has the solver that suits it best.
 
-    Hinge: OBSCURE's online stage for a start, then dual ascent to the gap. Squared
-    loss with a moderate number of rows: exact solves. Other smooth losses: Newton's
-    method. Epsilon-insensitive: dual ascent.
+    Hinge: OBSCURE's online stage for a start, unless there are many rows, then dual
+    ascent to the gap. Squared loss with a moderate number of rows: exact solves. Other
+    smooth losses: Newton's method. Epsilon-insensitive: dual ascent.
 
     Which steps are taken depends on the loss and the number of rows, never on where
     kernel values are held: every storage gives the same fit.
@@ -94,4 +95,8 @@ class Auto:
     def _online_start(self, problem: Problem, rng: np.random.Generator) -> Expansion:
         smooth = replace(problem, norm=LpGroupNorm(max(problem.norm.p, ONLINE_P)))
         online = Obscure(online_passes=ONLINE_PASSES, batch_passes=0, random_state=rng)
-        return online.solve(smooth).model
+        model = online.solve(smooth).model
+        if problem.n_rows > AT_ONCE:
+            return model
+        # Good weights, but coefficients from which the way is longer than from zero.
+        return replace(problem.zero(), weights=model.weights)

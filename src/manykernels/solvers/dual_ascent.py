@@ -65,7 +65,7 @@ class DualAscent:
     References
     ----------
     Crammer and Singer (2001) for the row problem; the weights follow Kloft et al.
-    (2011) with Anderson (1965) mixing.
+    (2011) with Anderson (1965) mixing, and Xu et al. (2009) at p = 1.
     """
 
     tol: float = 1e-2

@@ -124,6 +124,15 @@ def test_wrappers_say_that_the_combined_kernel_does_not_fit(solver: type) -> Non
         solver().solve(problem)
 
 
+@pytest.mark.parametrize("solver", [SimpleMKL, SILP, LevelMethod, GroupLassoMKL, Kloft])
+def test_svms_are_as_precise_as_asked_for(solver: type) -> None:
+    problem = case(3, sparse=solver is not Kloft)
+    rough = solver(1e-3, random_state=0).solve(problem)
+    precise = solver(1e-3, random_state=0, svm_tol=1e-8).solve(problem)
+    assert precise.history[0].updates > rough.history[0].updates
+    assert precise.objective == pytest.approx(rough.objective, rel=1e-3)
+
+
 @pytest.mark.parametrize(
     ("solver", "name", "value"),
     [(LevelMethod, "level", 1.0), (LevelMethod, "level", 0.0), (UFO, "alpha", -1.0)],

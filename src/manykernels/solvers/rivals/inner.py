@@ -110,8 +110,8 @@ class FrozenSVM(Remembers):
 class Wrapper(Remembers):
     """SVMs under changing weights, with the certificate of the whole problem.
 
-    A subclass says in `round` which weights come next. An SVM is
-    solved to a quarter of the current gap: early ones are cheap.
+    A subclass says in `round` which weights come next. An SVM is solved to a quarter
+    of the current gap: early ones are cheap.
     """
 
     remembered: ClassVar[tuple[str, ...]] = (
