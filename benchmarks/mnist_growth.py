@@ -50,8 +50,8 @@ def main() -> None:
     for n_rows in (n for n in ROWS if n <= options.rows):
         mnist = mk.datasets.load_mnist(n_rows, options.test)
         lines += curve("MKL", block_kernels(), P, mnist)
-        lines += curve("averaged kernel", block_kernels(), 2.0, mnist)[-1:]
-        lines += curve("best single kernel", [best], 2.0, mnist)[-1:]
+        lines += curve("averaged kernel", block_kernels(), 2.0, mnist, last=True)
+        lines += curve("best single kernel", [best], 2.0, mnist, last=True)
     report(lines)
     save("mnist_growth", options=vars(options), best_kernel=best.name, marks=lines)
 
@@ -70,14 +70,15 @@ def best_single(n_rows: int = 1000) -> Kernel:
 
 
 def curve(
-    name: str, kernels: list[Kernel], p: float, mnist: Any
+    name: str, kernels: list[Kernel], p: float, mnist: Any, last: bool = False
 ) -> list[dict[str, Any]]:
-    """Accuracy after every round of one fit."""
+    """Accuracy after every round of one fit, or the last."""
     fitted = KernelSet.fit(kernels, mnist.data)
     bank = build_bank(fitted, memory_limit=MEMORY)
     problem = make_problem(bank, mnist.target, p, C)
     recorder = follow(Auto(TOL, random_state=0), problem, np.inf)
-    models = {str(i): model for i, (_, model, _) in enumerate(recorder.models)}
+    kept = recorder.models[-1:] if last else recorder.models
+    models = {str(i): model for i, (_, model, _) in enumerate(kept)}
     grader = Grader(fitted, mnist.target, mnist.data_test, mnist.target_test)
     accuracies = grader.accuracies(models)
     lines = [
@@ -87,7 +88,7 @@ def curve(
             "seconds": seconds,
             "accuracy": accuracies[str(i)],
         }
-        for i, (seconds, _, _) in enumerate(recorder.models)
+        for i, (seconds, _, _) in enumerate(kept)
     ]
     console.print(f"{lines[-1]}")
     return lines

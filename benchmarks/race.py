@@ -48,7 +48,7 @@ def main() -> None:
         quick=(False, "fewer rows, seeds and seconds"),
         seeds=(3, "splits of Flowers-17 and seeds of the solvers"),
         C=(10.0, "weight of the losses"),
-        limit=(60.0, "seconds a solver may take"),
+        limit=(6.0, "seconds a solver may take"),
     )
     if options.quick:
         options.seeds, options.limit = 1, 1.5
