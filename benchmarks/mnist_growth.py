@@ -28,6 +28,9 @@ C, P = 10.0, 1.1
 TOL = 1e-2
 ROWS = (1000, 3000, 10_000, 20_000, 60_000)
 MEMORY = "4GB"
+# A quarter of an image errs on every fifth digit: nearly all rows become support rows,
+# and 60,000 of them take longer than all the rest.
+SINGLE_ROWS = 20_000
 
 
 def main() -> None:
@@ -51,7 +54,8 @@ def main() -> None:
         mnist = mk.datasets.load_mnist(n_rows, options.test)
         lines += curve("MKL", block_kernels(), P, mnist)
         lines += curve("averaged kernel", block_kernels(), 2.0, mnist, last=True)
-        lines += curve("best single kernel", [best], 2.0, mnist, last=True)
+        if n_rows <= SINGLE_ROWS:
+            lines += curve("best single kernel", [best], 2.0, mnist, last=True)
     report(lines)
     save("mnist_growth", options=vars(options), best_kernel=best.name, marks=lines)
 
@@ -99,14 +103,16 @@ def report(lines: list[dict[str, Any]]) -> None:
     last = {(line["rows"], line["model"]): line for line in lines}
     models = dict.fromkeys(line["model"] for line in lines)
     rows = [
-        [n, *(value for m in models for value in marks(last[n, m]))]
+        [n, *(value for m in models for value in marks(last.get((n, m))))]
         for n in sorted({line["rows"] for line in lines})
     ]
     columns = [text for m in models for text in (f"{m}: s", "error, %")]
     show("MNIST", ["images", *columns], rows)
 
 
-def marks(line: dict[str, Any]) -> tuple[float, float]:
+def marks(line: dict[str, Any] | None) -> tuple[float | None, float | None]:
+    if line is None:
+        return None, None
     return line["seconds"], 100 * (1 - line["accuracy"])
 
 

@@ -225,8 +225,9 @@ def mnist(_: str) -> list[list[Any]]:
     for size in sorted({mark["rows"] for mark in marks}):
         cells: list[Any] = [f"{size:,}"]
         for model in models:
-            mark = last[size, model]
-            cells += [mark["seconds"], 100 * (1 - mark["accuracy"])]
+            mark = last.get((size, model))
+            error = None if mark is None else 100 * (1 - mark["accuracy"])
+            cells += [mark and mark["seconds"], error]
         rows.append(cells)
     return [["images", *head], *rows]
 
