@@ -30,7 +30,7 @@ def main() -> None:
     options = parse(
         __doc__,
         quick=(False, "one split, two sizes"),
-        splits=(5, "splits per size"),
+        splits=(4, "splits per size"),
         jobs=(2, "processes"),
     )
     splits = 1 if options.quick else options.splits

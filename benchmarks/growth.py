@@ -67,8 +67,8 @@ def main() -> None:
     options = parse(
         __doc__,
         quick=(False, "smaller sizes"),
-        limit=(60.0, "seconds a solver may take"),
-        seeds=(3, "seeds of the solvers; medians are shown"),
+        limit=(8.0, "seconds a solver may take"),
+        seeds=(1, "seeds of the solvers; medians are shown"),
     )
     if options.quick:
         options.limit, options.seeds = 1.5, 1

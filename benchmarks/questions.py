@@ -34,8 +34,8 @@ def main() -> None:
     options = parse(
         __doc__,
         quick=(False, "one seed, fewer rows"),
-        seeds=(3, "splits, and seeds of OBSCURE"),
-        limit=(30.0, "seconds OBSCURE may take"),
+        seeds=(2, "splits, and seeds of OBSCURE"),
+        limit=(10.0, "seconds OBSCURE may take"),
     )
     if options.quick:
         options.seeds, options.limit = 1, 1.5
