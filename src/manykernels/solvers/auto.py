@@ -21,7 +21,7 @@ from manykernels.solvers.smooth import TruncatedNewton
 ONLINE_PASSES = 2
 ONLINE_P = 1.1  # the online stage needs p > 1, and is slow close to 1
 FEW_ROWS = 100  # problems that dual ascent solves before the online stage has begun
-AT_ONCE = 1_200  # rows that dual ascent takes at once, whatever the start's support
+AT_ONCE = 2 * DualAscent.subset  # rows taken together, whatever the start's support
 MANY_ROWS = 5_000  # above that, growing working sets give a start sooner
 
 

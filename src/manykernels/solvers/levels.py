@@ -90,7 +90,8 @@ def project_on_level(point: Array, slopes: Array, heights: Array) -> Array | Non
     ones = np.ones((1, len(point)))
     matrix = np.vstack([slopes, ones, -ones])
     offsets = np.append(heights, [-1.0, 1.0])
-    lengths = np.maximum(np.linalg.norm(matrix, axis=1), 1e-300)
+    lengths = np.linalg.norm(matrix, axis=1)
+    lengths[lengths == 0.0] = 1.0  # no kernel sees the dual point of that plane
     nearest_point = _nearest_exactly if len(point) <= MANY_BLOCKS else _nearest_by_dual
     nearest = nearest_point(point, matrix / lengths[:, None], offsets / lengths)
     return None if nearest is None else nearest / nearest.sum()
