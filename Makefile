@@ -27,7 +27,7 @@ demo: $(INSTALLED) $(CACHE_READY)
 	$(BIN)/manykernels demo
 
 test: lint $(CACHE_READY)
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n auto $(PYTEST_ARGS)
 
 lint: $(INSTALLED_DEV)
 	$(BIN)/ruff check .

@@ -1,6 +1,6 @@
 """MNIST, 5,000 images, 12 kernels: certified relative gap against time, as a picture.
 
-OBSCURE, Pegasos and dual ascent minimise the hinge loss; SVRG and Newton's method the
+OBSCURE, Pegasos and dual ascent minimize the hinge loss; SVRG and Newton's method the
 smoothed hinge, which is below it by its width at most. Every gap is that of the
 solver's own problem. Time includes all that a solver does, its certificates too. Needs
 the MNIST files (downloaded, or in MANYKERNELS_DATA) and 2 GB of memory.
@@ -27,8 +27,8 @@ from manykernels.kernels import KernelSet
 from manykernels.losses import MulticlassHinge, SmoothedHinge
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import DualAscent, Epoch, Obscure, Pegasos, Problem
-from manykernels.solvers.smooth import TruncatedNewton
-from manykernels.solvers.svrg import SVRG
+from manykernels.solvers.smooth.truncated_newton import TruncatedNewton
+from manykernels.solvers.svrg.solver import SVRG
 
 PICTURE = Path(__file__).parents[1] / "docs" / "images" / "gap_against_time.png"
 HINGE, SMOOTHED = MulticlassHinge(), SmoothedHinge()

@@ -23,6 +23,7 @@ from contest.objective import follow, reached
 from contest.solvers import FOREVER
 from grade import make_problem
 
+from manykernels import compare
 from manykernels import solvers as mks
 from manykernels.banks import GramBank
 from manykernels.losses import SmoothedHinge
@@ -48,9 +49,11 @@ class Entrant:
 
 SOLVERS = {
     "auto": Entrant(lambda tol, seed: mks.Auto(tol, random_state=seed)),
-    "level method, p = 1": Entrant(lambda tol, _: mks.LevelMethod(tol, FOREVER), p=1.0),
+    "level method, p = 1": Entrant(
+        lambda tol, _: compare.LevelMethod(tol, FOREVER), p=1.0
+    ),
     "UFO-MKL": Entrant(
-        lambda tol, seed: mks.UFO(FOREVER, tol=tol, random_state=seed), one_run=True
+        lambda tol, seed: compare.UFO(FOREVER, tol=tol, random_state=seed), one_run=True
     ),
     "OBSCURE": Entrant(
         lambda tol, seed: mks.Obscure(5, FOREVER, tol=tol, random_state=seed),

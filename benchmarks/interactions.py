@@ -13,9 +13,8 @@ import numpy as np
 from common import console, parse, save, show, summary, timed
 
 from manykernels import PolynomialMKLRegressor
-from manykernels.solvers import RandomizedMirrorDescent
-from manykernels.solvers.products import ProductProblem, RankOneKernels
-from manykernels.solvers.products.index import n_products
+from manykernels.products import ProductProblem, RandomizedMirrorDescent, RankOneKernels
+from manykernels.products.index import n_products
 
 TERMS = 10
 TRAIN, TEST = 500, 1000
@@ -50,7 +49,7 @@ def descent_seconds(n, r, iterations, C=1e5):
 
 
 def growth(sizes, seconds):
-    """Exponents: the one fitted to all sizes, and the steepest of two neighbours."""
+    """Exponents: the one fitted to all sizes, and the steepest of two neighbors."""
     logs, times = np.log(sizes), np.log(seconds)
     return float(np.polyfit(logs, times, 1)[0]), float(
         (np.diff(times) / np.diff(logs)).max()

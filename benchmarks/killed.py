@@ -20,7 +20,7 @@ from common import parse, save, show, timed
 from sklearn.datasets import load_digits
 
 import manykernels as mk
-from manykernels.io.container import read_container
+from manykernels.files.container import read_container
 
 KERNELS = ["rbf:gamma=0.002", "linear", "polynomial:degree=2"] + [
     f"rbf:gamma=0.02@{8 * row}-{8 * row + 7}" for row in range(8)

@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 
 DATA = ("mfeat", "digits, 400 rows")
 COUNTS = (0, 25, 100, 200)
-ALSO = ("EasyMKL", "centred alignment")
+ALSO = ("EasyMKL", "centered alignment")
 # A kernel of noise is slow to fit with a large C, and there are many of them.
 BEST_SOON = Combination(BEST.name, partial(BEST.make, Cs=(1.0, 10.0)), {})
 METHODS = (MKL, AVERAGED, BEST_SOON, *(m for m in EVERYBODY if m.name in ALSO))

@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from manykernels.datasets import load_ocr_letters
-from manykernels.kernels import RBF, BSpline, KernelSet, Linear, Polynomial
-from manykernels.losses.structured import StructuredHinge
-from manykernels.norms import Regulariser, SparseMKL
-from manykernels.solvers import OnlineProximal
-from manykernels.solvers.online_proximal import ChainResult, label_accuracy
-from manykernels.solvers.spom_problem import (
+from manykernels.chains import OnlineProximal
+from manykernels.chains.losses import StructuredHinge
+from manykernels.chains.online_proximal import ChainResult, label_accuracy
+from manykernels.chains.problem import (
     ChainBlocks,
     ChainProblem,
     ChainWeights,
     chain_terms,
 )
+from manykernels.datasets import load_ocr_letters
+from manykernels.kernels import RBF, BSpline, KernelSet, Linear, Polynomial
+from manykernels.norms import Regularizer, SparseMKL
 
 LINEAR, QUADRATIC, GAUSSIAN, SPLINE = range(4)
 # sigma^2 = 5 in exp(-||x - y||^2 / (2 sigma^2)); the spline has 95 % zeros.
@@ -61,7 +61,7 @@ class Model:
     kernels: tuple[int, ...]
     average: bool = False  # one kernel, the mean
     transitions: str = "fixed"
-    regulariser: Regulariser = SparseMKL()
+    regularizer: Regularizer = SparseMKL()
 
 
 MODELS = {
@@ -106,7 +106,7 @@ class Fold:
             train.labels[letters],
             26,
             StructuredHinge(),
-            chain_terms(model.regulariser, blocks.n_blocks, model.transitions),
+            chain_terms(model.regularizer, blocks.n_blocks, model.transitions),
             C,
             np.ones(len(chosen)),
         )

@@ -13,9 +13,9 @@ import numpy as np
 from common import parse, save, show
 from ocr_data import MODELS, Fold, learn, words_of_all
 
-from manykernels.hot.threads import one_blas_thread
-from manykernels.solvers import OnlineProximal
-from manykernels.solvers.structured_wrappers import StructuredWrapper
+from manykernels.base.threads import one_blas_thread
+from manykernels.chains import OnlineProximal
+from manykernels.compare.structured_wrappers import StructuredWrapper
 
 PICTURE = Path(__file__).parents[1] / "docs" / "images" / "ocr.png"
 SHOWN = ("linear (L)", "quadratic (Q)", "average (L+Q+G)/3", "MKL L, Q, G", "MKL L, B1")

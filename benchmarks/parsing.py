@@ -19,7 +19,7 @@ import matplotlib.pyplot as plt
 from common import in_own_process, memory, parse, save, show
 
 import manykernels as mk
-from manykernels.estimators.arc_templates import arc_templates
+from manykernels.trees.templates import arc_templates
 
 CPU = "CPU, s"
 PICTURE = Path(__file__).parents[1] / "docs" / "images" / "parsing.png"
@@ -85,13 +85,13 @@ def figure(run: Run, options: Any) -> dict[str, list[tuple[int, float]]]:
 
 
 def mkl_path(run: Run, options: Any) -> dict[float, dict[str, Any]]:
-    """The penalised models by C: the larger C, the more templates they keep."""
+    """The penalized models by C: the larger C, the more templates they keep."""
     settings = {"memory_limit": options.limit, "n_epochs": options.mkl_epochs}
     return {
         C: run(
             f"MKL, C = {C:g}",
             templates="full",
-            regulariser="sparse_mkl",
+            regularizer="sparse_mkl",
             C=C,
             **settings,
         )
@@ -147,7 +147,7 @@ def fit(n_sentences: int, settings: dict[str, Any]) -> dict[str, Any]:
 
 def warm_up(settings: dict[str, Any]) -> None:
     """Compile before the clock starts."""
-    word = mk.datasets.Sentence.of(["a", "b"], ["X", "Y"], [2, 0])
+    word = mk.trees.Sentence.of(["a", "b"], ["X", "Y"], [2, 0])
     small = settings | {"memory_limit": "5MB", "n_epochs": 1}
     mk.DependencyParser(**small).fit([word, word]).predict([word])
 
@@ -155,7 +155,7 @@ def warm_up(settings: dict[str, Any]) -> None:
 def report(rows: Rows, options: dict[str, Any], curves: Any) -> None:
     """Print the table and save it."""
     show(
-        "UD English EWT, gold tags: unlabelled attachment score, %",
+        "UD English EWT, gold tags: unlabeled attachment score, %",
         ["", "dev", "test", "no punct.", CPU, "words/CPU s", "peak, GB", "kept"],
         [
             [

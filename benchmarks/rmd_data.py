@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from manykernels.compare.products.uniform_coordinates import draw_product
 from manykernels.datasets import load_uci
-from manykernels.solvers.products import RankOneKernels
-from manykernels.solvers.products.rivals.uniform_coordinates import draw_product
+from manykernels.products import RankOneKernels
 
 # Training, validation and test rows (Table 1).
 SIZES = {

@@ -1,4 +1,4 @@
-"""Pictures of the saved results on randomised mirror descent, and nothing else."""
+"""Pictures of the saved results on randomized mirror descent, and nothing else."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import numpy as np
 from common import RESULTS
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
-# Okabe and Ito's palette, told apart with any common colour blindness.
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
+# Okabe and Ito's palette, told apart with any common color blindness.
+COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
 KINDS = {
-    "ours": COLOURS[1],
-    "paper": COLOURS[0],
+    "ours": COLORS[1],
+    "paper": COLORS[0],
     "rival": "#999999",
     "check": "#cccccc",
 }
@@ -30,11 +30,11 @@ def draw_convergence(record: dict[str, Any], name: str) -> str:
     curves = record["curves"]
     figure, axes = plt.subplots(1, len(curves), figsize=(3.2 * len(curves), 3.0))
     for ax, (data, lines) in zip(axes, curves.items(), strict=True):
-        for colour, (method, line) in zip(COLOURS, lines.items(), strict=False):
+        for color, (method, line) in zip(COLORS, lines.items(), strict=False):
             # A solver that has converged stays where it is.
             seconds = [*line["seconds"], record["limit"]]
             values = [*line["objective"], line["objective"][-1]]
-            ax.step(seconds, values, where="post", color=colour, label=method)
+            ax.step(seconds, values, where="post", color=color, label=method)
         ax.set(title=data, xlabel="seconds", xlim=(0, record["limit"]))
         ax.set_yscale("log")
     axes[0].set_ylabel("objective")
@@ -53,9 +53,7 @@ def draw_planted(record: dict[str, Any], name: str) -> str:
                 if key == "error"
                 else values[:, k]
             )
-            ax.plot(
-                record["columns"], shown, "o-", ms=3, color=COLOURS[k], label=method
-            )
+            ax.plot(record["columns"], shown, "o-", ms=3, color=COLORS[k], label=method)
         ax.set_xlabel("columns")
         ax.set_yscale("log")
     axes[0].set_ylabel("test MSE / variance")
@@ -65,10 +63,10 @@ def draw_planted(record: dict[str, Any], name: str) -> str:
 
 
 def draw_tables(record: dict[str, Any], name: str) -> str:
-    """Figure 3: a bar per method with its standard error, ours in colour."""
+    """Figure 3: a bar per method with its standard error, ours in color."""
     test = np.array(record["test"], dtype=float)  # data sets, runs, methods
     labels = record["methods"]  # the blend first
-    colours = [COLOURS[5], *(KINDS[kind] for kind in record["kinds"][1:])]
+    colors = [COLORS[5], *(KINDS[kind] for kind in record["kinds"][1:])]
     figure, axes = plt.subplots(2, 3, figsize=(11.0, 8.0), sharey=True)
     for ax, data, values in zip(axes.flat, record["data_sets"], test, strict=True):
         mean = values.mean(axis=0)
@@ -76,8 +74,8 @@ def draw_tables(record: dict[str, Any], name: str) -> str:
         # A few methods are far off; the axis is for those that compete.
         right = min(1.1 * float(mean.max()), 2.2 * float(mean.min()))
         places = np.arange(len(labels))
-        ax.barh(places, mean, xerr=spread / np.sqrt(len(values)), color=colours)
-        ax.axvline(float(mean[0]), color=COLOURS[5], lw=0.8)
+        ax.barh(places, mean, xerr=spread / np.sqrt(len(values)), color=colors)
+        ax.axvline(float(mean[0]), color=COLORS[5], lw=0.8)
         ax.set(title=data, xlim=(0.6 * float(mean.min()), right))
         ax.set_yticks(places, labels, fontsize=7)
     axes[0, 0].invert_yaxis()

@@ -1,4 +1,4 @@
-"""Figures 1, 2 and 3 of the paper on randomised mirror descent, with our modes.
+"""Figures 1, 2 and 3 of the paper on randomized mirror descent, with our modes.
 
 python benchmarks/rmd_figures.py --figure 2    measures, stores and draws one of them
 python benchmarks/rmd_figures.py --draw        draws all that is stored
@@ -35,19 +35,19 @@ from rmd_methods import (
 )
 from threadpoolctl import threadpool_limits
 
-from manykernels.solvers.products import (
-    ProductProblem,
-    RandomizedMirrorDescent,
-    SquaredError,
-)
-from manykernels.solvers.products.blend import blend_weights
-from manykernels.solvers.products.rivals import (
-    ExplicitLpNorm,
+from manykernels.compare import (
     HierarchicalKernelLearning,
     PolynomialKernelLearning,
     UniformCoordinateDescent,
     UniformPower,
 )
+from manykernels.products import (
+    ExplicitLpNorm,
+    ProductProblem,
+    RandomizedMirrorDescent,
+    SquaredError,
+)
+from manykernels.products.blend import blend_weights
 
 NAME = "rmd_figure_{}"
 CONVERGENCE_DATA = ("german", "ionosphere", "ringnorm", "waveform")

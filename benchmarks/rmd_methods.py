@@ -1,6 +1,6 @@
-"""Randomised mirror descent, our modes and the paper's rivals, one interface.
+"""Randomized mirror descent, our modes and the paper's rivals, one interface.
 
-Every method walks from strong to weak regularisation and keeps what is best on the
+Every method walks from strong to weak regularization and keeps what is best on the
 validation rows; it stops when two values in a row were no better. A blend does so for
 each of its members, and weighs them on the same rows.
 """
@@ -15,19 +15,7 @@ from typing import Any
 import numpy as np
 from rmd_data import Split
 
-from manykernels.solvers.products import (
-    ColumnGeneration,
-    ProductBlend,
-    ProductExpansion,
-    ProductFit,
-    ProductProblem,
-    RandomizedMirrorDescent,
-    RankOneKernels,
-)
-from manykernels.solvers.products.model import ColumnScale
-from manykernels.solvers.products.restricted import working_set
-from manykernels.solvers.products.rivals import (
-    ExplicitLpNorm,
+from manykernels.compare import (
     HierarchicalKernelLearning,
     PolynomialKernelLearning,
     PowerExpansion,
@@ -35,6 +23,18 @@ from manykernels.solvers.products.rivals import (
     UniformPower,
     power_scores,
 )
+from manykernels.products import (
+    ColumnGeneration,
+    ExplicitLpNorm,
+    ProductBlend,
+    ProductExpansion,
+    ProductFit,
+    ProductProblem,
+    RandomizedMirrorDescent,
+    RankOneKernels,
+)
+from manykernels.products.model import ColumnScale
+from manykernels.products.restricted import working_set
 
 PATIENCE = 2
 
@@ -127,7 +127,7 @@ def rivals(draws: int, max_active: int = 200) -> list[Method]:
 
 
 def best_on_validation(method: Method, split: Split, regs: Sequence[float]) -> Outcome:
-    """The regularisation with the least validation error, from strong to weak."""
+    """The regularization with the least validation error, from strong to weak."""
     if isinstance(method.solver, ProductBlend):
         return blended(method, split)
     best, since, fits, began = None, 0, 0, time.perf_counter()
@@ -199,7 +199,7 @@ def scores(method: Method, split: Split, model: Any) -> np.ndarray:
 def sparse_default(split: Split, degree: int = 3) -> tuple[float, float]:
     """Test error and seconds of PolynomialMKLRegressor's defaults: no grid.
 
-    Its scaling leaves columns of nearly zero mean where they are: centring makes a sum
+    Its scaling leaves columns of nearly zero mean where they are: centering makes a sum
     of many monomials out of one.
     """
     base = RankOneKernels(ColumnScale.fit(split.raw[split.train]).apply(split.raw))

@@ -20,16 +20,16 @@ from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 from scipy.optimize import minimize
 
 from manykernels.banks import GramBank
-from manykernels.hot.threads import one_blas_thread
+from manykernels.base.threads import one_blas_thread
 from manykernels.losses import Softmax, Squared
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Auto, Problem, SolveResult
 from manykernels.solvers.loop import Iterate, run
 from manykernels.solvers.problem import Expansion
-from manykernels.solvers.smooth import TruncatedNewton
-from manykernels.solvers.smooth_kernel import FrozenKernel
-from manykernels.solvers.smooth_newton import Frozen
-from manykernels.solvers.svrg import SVRG
+from manykernels.solvers.smooth.kernel import FrozenKernel
+from manykernels.solvers.smooth.newton import Frozen
+from manykernels.solvers.smooth.truncated_newton import TruncatedNewton
+from manykernels.solvers.svrg.solver import SVRG
 
 TOL = 1e-6
 NEAR_ONE = 1.2
@@ -79,8 +79,8 @@ def make_data(
     for f in range(n_kernels):
         view = rng.normal(size=(n_rows, WIDTH))
         if f < n_kernels // 2:
-            centres = rng.normal(size=(n_outputs, WIDTH)) * rng.uniform(0.4, 1.5)
-            view += centres[labels]
+            centers = rng.normal(size=(n_outputs, WIDTH)) * rng.uniform(0.4, 1.5)
+            view += centers[labels]
             values += np.sin(view) @ rng.normal(size=(WIDTH, n_outputs))
         squares = np.sum(view**2, axis=1)
         distances = squares[:, None] + squares - 2.0 * view @ view.T

@@ -23,8 +23,8 @@ from common import console, in_own_process, memory, parse, save, show, timed
 
 CLASSES = np.arange(3)
 COLUMNS = 8  # of each view
-CENTRES = 12  # of each class in each view
-SPREAD = 0.7  # of the rows around their centre
+CENTERS = 12  # of each class in each view
+SPREAD = 0.7  # of the rows around their center
 KERNELS = "rbf:gamma=0.1@0-7; rbf:gamma=0.4@0-7; rbf:gamma=0.1@8-15; rbf:gamma=0.4@8-15"
 TEST_ROWS = 10_000
 TEST_CHUNK = -1
@@ -85,11 +85,11 @@ def stream(name: str, options: Namespace) -> dict[str, Any]:
 
 def chunk(position: int, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows that depend on their position in the stream only."""
-    centres = np.random.default_rng(0).normal(size=(2, len(CLASSES), CENTRES, COLUMNS))
+    centers = np.random.default_rng(0).normal(size=(2, len(CLASSES), CENTERS, COLUMNS))
     rng = np.random.default_rng([1, position - TEST_CHUNK])
     y = rng.integers(len(CLASSES), size=n_rows)
     views = [
-        centres[view, y, rng.integers(CENTRES, size=n_rows)]
+        centers[view, y, rng.integers(CENTERS, size=n_rows)]
         + SPREAD * rng.normal(size=(n_rows, COLUMNS))
         for view in (0, 1)
     ]

@@ -18,7 +18,7 @@ from manykernels.banks import GramBank
 from manykernels.losses import Softmax
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Problem
-from manykernels.solvers.svrg import SVRG
+from manykernels.solvers.svrg.solver import SVRG
 
 TOLS = (1e-2, 1e-4, 1e-6)
 KERNELS = (4, 16, 64)

@@ -27,7 +27,7 @@ def main() -> None:
 
 
 def classifier(kernels: list[str]):
-    """Standardised columns, names kept, then multiple kernel learning."""
+    """Standardized columns, names kept, then multiple kernel learning."""
     scaler = StandardScaler().set_output(transform="pandas")
     return make_pipeline(scaler, mk.MKLClassifier(kernels, random_state=0))
 

@@ -3,9 +3,14 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+from sklearn.datasets import load_digits, load_iris
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.model_selection import train_test_split
 from threadpoolctl import threadpool_limits
 
 from manykernels.datasets._files import data_root
@@ -34,3 +39,42 @@ def one_blas_thread() -> Iterator[None]:
     """One BLAS thread, for timings and for results that must repeat to the bit."""
     with threadpool_limits(limits=1, user_api="blas"):
         yield
+
+
+def split(X, y, **options):
+    A, B, a, b = train_test_split(X, y, random_state=0, stratify=y, **options)
+    return SimpleNamespace(X=A, y=a, X_new=B, y_new=b)
+
+
+@pytest.fixture(scope="session")
+def digits():
+    X, y = load_digits(return_X_y=True)
+    return split(X / 16.0, y, train_size=400, test_size=600)
+
+
+@pytest.fixture(scope="session")
+def iris():
+    return split(*load_iris(return_X_y=True), train_size=90)
+
+
+@pytest.fixture(scope="session")
+def pair():
+    """Two overlapping classes."""
+    X, y = load_iris(return_X_y=True)
+    return split(X[y > 0], y[y > 0], train_size=60)
+
+
+@pytest.fixture(scope="session")
+def stack(iris):
+    """A kernel per column: (n, n, F) for training, (m, n, F) for new rows."""
+
+    def kernels(A, B):
+        columns = range(A.shape[1])
+        return np.stack([rbf_kernel(A[:, [j]], B[:, [j]]) for j in columns], axis=-1)
+
+    return SimpleNamespace(
+        X=kernels(iris.X, iris.X),
+        X_new=kernels(iris.X_new, iris.X),
+        y=iris.y,
+        y_new=iris.y_new,
+    )

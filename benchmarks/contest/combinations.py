@@ -32,20 +32,22 @@ def _maker(kind: Any, **fixed: Any) -> Maker:
 
 MKL = Combination("MKL", _maker(mk.MKLClassifier, random_state=0), {"C": CS, "p": PS})
 AVERAGED = Combination(
-    "averaged kernel", _maker(mk.AveragedKernelClassifier), {"C": CS}
+    "averaged kernel", _maker(mk.compare.AveragedKernelClassifier), {"C": CS}
 )
 FOLDS = 3  # of LP-beta: the smallest training sets have few rows of a class
 # It chooses kernel and C itself, on a third of the rows as well.
 HELD_OUT = StratifiedShuffleSplit(1, test_size=1 / 3, random_state=0)
 BEST = Combination(
     "best single kernel",
-    _maker(mk.BestKernelClassifier, Cs=CS, cv=HELD_OUT, random_state=0),
+    _maker(mk.compare.BestKernelClassifier, Cs=CS, cv=HELD_OUT, random_state=0),
     {},
 )
-PRODUCT = Combination("product kernel", _maker(mk.ProductKernelClassifier), {"C": CS})
+PRODUCT = Combination(
+    "product kernel", _maker(mk.compare.ProductKernelClassifier), {"C": CS}
+)
 LP_BETA = Combination(
     "LP-beta",
-    _maker(mk.LPBetaClassifier, weights="shared", cv=FOLDS, random_state=0),
+    _maker(mk.compare.LPBetaClassifier, weights="shared", cv=FOLDS, random_state=0),
     {"C": CS},
 )
 EVERYBODY = (
@@ -56,12 +58,18 @@ EVERYBODY = (
     LP_BETA,
     Combination(
         "LP-B",
-        _maker(mk.LPBetaClassifier, weights="per_class", cv=FOLDS, random_state=0),
+        _maker(
+            mk.compare.LPBetaClassifier, weights="per_class", cv=FOLDS, random_state=0
+        ),
         {"C": CS},
     ),
     Combination(
-        "leave-one-out LS-SVM", _maker(mk.LeaveOneOutKernelClassifier), {"C": CS}
+        "leave-one-out LS-SVM",
+        _maker(mk.compare.LeaveOneOutKernelClassifier),
+        {"C": CS},
     ),
-    Combination("EasyMKL", _maker(mk.EasyMKLClassifier), {"C": CS}),
-    Combination("centred alignment", _maker(mk.AlignmentClassifier), {"C": CS}),
+    Combination("EasyMKL", _maker(mk.compare.EasyMKLClassifier), {"C": CS}),
+    Combination(
+        "centered alignment", _maker(mk.compare.AlignmentClassifier), {"C": CS}
+    ),
 )

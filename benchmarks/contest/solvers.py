@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from manykernels import compare
 from manykernels import solvers as mks
 
 OURS = "auto"
@@ -26,26 +27,26 @@ class Entrant:
 
 ANY_NORM = (
     Entrant(OURS, lambda tol, seed: mks.Auto(tol, random_state=seed)),
-    Entrant("group lasso", lambda tol, _: mks.GroupLassoMKL(tol, FOREVER)),
+    Entrant("group lasso", lambda tol, _: compare.GroupLassoMKL(tol, FOREVER)),
 )
 SPARSE = (
     *ANY_NORM,
-    Entrant("SimpleMKL", lambda tol, _: mks.SimpleMKL(tol, FOREVER)),
-    Entrant("SILP", lambda tol, _: mks.SILP(tol, FOREVER)),
-    Entrant("level method", lambda tol, _: mks.LevelMethod(tol, FOREVER)),
+    Entrant("SimpleMKL", lambda tol, _: compare.SimpleMKL(tol, FOREVER)),
+    Entrant("SILP", lambda tol, _: compare.SILP(tol, FOREVER)),
+    Entrant("level method", lambda tol, _: compare.LevelMethod(tol, FOREVER)),
     Entrant(
         "SimpleMKL, precise SVMs",
-        lambda tol, _: mks.SimpleMKL(tol, FOREVER, svm_tol=PRECISE),
+        lambda tol, _: compare.SimpleMKL(tol, FOREVER, svm_tol=PRECISE),
         tols=ROUGH,
     ),
     Entrant(
         "SILP, precise SVMs",
-        lambda tol, _: mks.SILP(tol, FOREVER, svm_tol=PRECISE),
+        lambda tol, _: compare.SILP(tol, FOREVER, svm_tol=PRECISE),
         tols=ROUGH,
     ),
     Entrant(
         "level method, precise SVMs",
-        lambda tol, _: mks.LevelMethod(tol, FOREVER, svm_tol=PRECISE),
+        lambda tol, _: compare.LevelMethod(tol, FOREVER, svm_tol=PRECISE),
         tols=ROUGH,
     ),
 )
@@ -61,24 +62,24 @@ SMOOTH_NORM = (
         lambda tol, seed: mks.Pegasos(FOREVER, tol, random_state=seed),
         tols=FINE,
     ),
-    Entrant("Kloft, wrapper", lambda tol, _: mks.Kloft(tol, FOREVER)),
+    Entrant("Kloft, wrapper", lambda tol, _: compare.Kloft(tol, FOREVER)),
     Entrant(
         "Kloft, precise SVMs",
-        lambda tol, _: mks.Kloft(tol, FOREVER, svm_tol=PRECISE),
+        lambda tol, _: compare.Kloft(tol, FOREVER, svm_tol=PRECISE),
         tols=ROUGH,
     ),
     Entrant(
         "Kloft, interleaved",
-        lambda tol, _: mks.Kloft(tol, FOREVER, interleaved=True),
+        lambda tol, _: compare.Kloft(tol, FOREVER, interleaved=True),
     ),
     Entrant(
         "UFO-MKL",
-        lambda tol, seed: mks.UFO(FOREVER, tol=tol, random_state=seed),
+        lambda tol, seed: compare.UFO(FOREVER, tol=tol, random_state=seed),
         tols=FINE,
     ),
     Entrant(
         "OM-2",
-        lambda _, seed: mks.OM2(FOREVER, random_state=seed),
+        lambda _, seed: compare.OM2(FOREVER, random_state=seed),
         same_problem=False,
         tols=FINE,
     ),

@@ -4,61 +4,51 @@ from importlib import import_module
 from typing import Any
 
 from manykernels import banks, datasets, kernels, losses, norms, solvers
-from manykernels.estimators import (
-    AlignmentClassifier,
-    AveragedKernelClassifier,
-    BestKernelClassifier,
-    DependencyParser,
-    EasyMKLClassifier,
-    LeaveOneOutKernelClassifier,
-    LPBetaClassifier,
+from manykernels.chains import SequenceLabeler
+from manykernels.loading import load
+from manykernels.mkl import (
     MKLClassifier,
     MKLClassifierCV,
     MKLRegressor,
     MKLRegressorCV,
-    PolynomialMKLClassifier,
-    PolynomialMKLRegressor,
-    ProductKernelClassifier,
-    SequenceLabeler,
     kernel_alignments,
-    load,
     rank_kernels,
 )
+from manykernels.products import PolynomialMKLClassifier, PolynomialMKLRegressor
+from manykernels.trees import DependencyParser
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "AlignmentClassifier",
-    "AveragedKernelClassifier",
-    "BestKernelClassifier",
     "DependencyParser",
-    "EasyMKLClassifier",
-    "LPBetaClassifier",
-    "LeaveOneOutKernelClassifier",
     "MKLClassifier",
     "MKLClassifierCV",
     "MKLRegressor",
     "MKLRegressorCV",
     "PolynomialMKLClassifier",
     "PolynomialMKLRegressor",
-    "ProductKernelClassifier",
     "SequenceLabeler",
     "__version__",
     "banks",
+    "chains",
+    "compare",
     "datasets",
     "kernel_alignments",
     "kernels",
     "load",
     "losses",
     "norms",
+    "products",
     "rank_kernels",
     "report",
     "solvers",
+    "trees",
 ]
+
+LAZY = ("compare", "report")  # imported when asked for: most fits need neither
 
 
 def __getattr__(name: str) -> Any:
-    """Pictures are imported when they are asked for: matplotlib takes a while."""
-    if name == "report":
-        return import_module("manykernels.report")
+    if name in LAZY:
+        return import_module(f"manykernels.{name}")
     raise AttributeError(f"module 'manykernels' has no attribute {name!r}")

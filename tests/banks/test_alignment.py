@@ -1,4 +1,4 @@
-"""Centred alignments against the definition."""
+"""Centered alignments against the definition."""
 
 import numpy as np
 import pytest
@@ -15,13 +15,13 @@ def stack():
     return kernel_stack(X, 5, seed=0)
 
 
-def centred(K):
+def centered(K):
     H = np.eye(len(K)) - 1.0 / len(K)
     return H @ K @ H
 
 
 def aligned(A, B):
-    A, B = centred(A), centred(B)
+    A, B = centered(A), centered(B)
     return np.sum(A * B) / np.linalg.norm(A) / np.linalg.norm(B)
 
 

@@ -17,8 +17,8 @@ from manykernels.banks import (
     build,
     build_bank,
     cost,
-    memory,
 )
+from manykernels.base import memory
 from manykernels.kernels import (
     RBF,
     ChiSquared,

@@ -16,10 +16,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from manykernels.banks import GramFileError, build_bank, gramfile, memory
+from manykernels.banks import GramFileError, build_bank, gramfile
 from manykernels.banks.bands import BAND, bands
 from manykernels.banks.fingerprint import fingerprint
 from manykernels.banks.gramfile import GramFile, stored_file
+from manykernels.base import memory
 from manykernels.kernels import (
     RBF,
     Custom,

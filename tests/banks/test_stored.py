@@ -10,7 +10,7 @@ import pytest
 from manykernels.banks import GramBank, StoredBank, bands, build_bank, rowwise, stored
 from manykernels.banks.base import block_norms
 from manykernels.banks.gram import without_noise
-from manykernels.hot import threads
+from manykernels.base import threads
 from manykernels.kernels import RBF, Constant, Kernel, KernelSet, Linear
 from manykernels.solvers import Auto
 from tests.banks.check_bank import check_bank
@@ -88,7 +88,7 @@ def test_rows_in_small_pieces_and_threads(
     monkeypatch.setattr(rowwise, "BLOCK_BYTES", 1)
     monkeypatch.setattr(stored, "CHUNK_BYTES", 1)
     monkeypatch.setattr(threads, "WORTHWHILE_BYTES", 0)
-    monkeypatch.setattr(threads.numba, "get_num_threads", lambda: 3)
+    monkeypatch.setattr(threads, "available_threads", lambda: 3)
     bank = bank_of(storage, "float16")
     check_bank(bank, values_of(bank), SINGLE, SUBSET)
 
@@ -117,7 +117,7 @@ def test_many_bands(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("factor", [1e3, 1e-3])
 def test_kernels_out_of_range_are_refused(storage: str, factor: float) -> None:
     kernels = KernelSet.fit([Linear(normalize=None, name="raw")], factor * X)
-    message = r"largest k\(x, x\) between 0.001 and 60000, got .* for 'raw'; normalise"
+    message = r"largest k\(x, x\) between 0.001 and 60000, got .* for 'raw'; normalize"
     with pytest.raises(ValueError, match=message):
         build_bank(kernels, storage, dtype="float16")
 

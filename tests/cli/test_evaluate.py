@@ -16,7 +16,7 @@ from sklearn.metrics import (
 
 import manykernels as mk
 from manykernels.cli.metrics import measure
-from manykernels.io.samples import Sample
+from manykernels.cli.readers.samples import Sample
 from tests.cli.conftest import NAMES
 
 
@@ -103,8 +103,8 @@ def test_unknown_labels_and_columns(model, iris, refused, tmp_path):
     )
     refused("evaluate", model, iris.path("test.csv"), parts=["expected --target"])
     refused(
-        *("evaluate", model, iris.path("test.csv"), "-t", "colour"),
-        parts=["expected one of the columns", "'colour'"],
+        *("evaluate", model, iris.path("test.csv"), "-t", "color"),
+        parts=["expected one of the columns", "'color'"],
     )
 
 

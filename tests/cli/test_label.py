@@ -47,12 +47,12 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def test_labels_are_added_as_a_column(model: str, tmp_path: Path) -> None:
     bare = write(tmp_path / "new.txt", 3, 1, labels=False)
-    labelled = write(tmp_path / "truth.txt", 3, 1)
+    labeled = write(tmp_path / "truth.txt", 3, 1)
     run(bare, "--model", model, "--out", str(tmp_path / "out.txt"))
     assert (tmp_path / "out.txt").read_text().strip() == Path(
-        labelled
+        labeled
     ).read_text().strip()
-    scores = json.loads(run(labelled, "--model", model, "--score", "--json"))
+    scores = json.loads(run(labeled, "--model", model, "--score", "--json"))
     assert scores == {"tokens": 1.0, "sequences": 1.0}
 
 
@@ -141,7 +141,7 @@ def test_an_interrupted_command_keeps_its_model_and_exits_130(
 
 def test_a_parser_is_no_labeler(tmp_path: Path) -> None:
     path = tmp_path / "parser.mk"
-    sentence = mk.datasets.Sentence.of(["a", "b"], ["X", "Y"], [2, 0])
+    sentence = mk.trees.Sentence.of(["a", "b"], ["X", "Y"], [2, 0])
     mk.DependencyParser(["h.upos m.upos"], n_epochs=1, memory_limit="1MB").fit(
         [sentence]
     ).save(path)

@@ -21,17 +21,17 @@ from typer.testing import CliRunner
 
 import manykernels as mk
 from manykernels.cli import app
-from manykernels.io import ModelFileError, read_container, write_container
-from manykernels.io.delimited import read_delimited
-from manykernels.io.kernel_files import parse_kernels
-from manykernels.io.labels import as_labels
-from manykernels.io.libsvm import read_libsvm
-from manykernels.io.npz import read_npz
-from manykernels.io.parquet import read_parquet
-from manykernels.io.samples import Roles, TableError
+from manykernels.cli.readers.delimited import read_delimited
+from manykernels.cli.readers.kernel_files import parse_kernels
+from manykernels.cli.readers.labels import as_labels
+from manykernels.cli.readers.libsvm import read_libsvm
+from manykernels.cli.readers.npz import read_npz
+from manykernels.cli.readers.parquet import read_parquet
+from manykernels.cli.readers.samples import Roles, TableError
+from manykernels.files import ModelFileError, read_container, write_container
 from manykernels.kernels import KernelSet, as_kernels
+from tests.files.test_models import leaves
 from tests.fuzz.mutate import mutated, one_of
-from tests.io.test_models import leaves
 
 SECONDS = 20.0  # after which an input counts as a hang
 

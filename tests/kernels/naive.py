@@ -70,7 +70,7 @@ def gram(kernel, A, B):
 
 
 def scaled(kernel, A, B, train):
-    """The kernel after centring and normalisation, straight from the definition."""
+    """The kernel after centering and normalization, straight from the definition."""
     K = gram(kernel, A, B)
     K_train = gram(kernel, train, train)
     d_a = np.array([gram(kernel, a[None], a[None])[0, 0] for a in A])

@@ -96,7 +96,7 @@ each_scaling = pytest.mark.parametrize(
 @each_kernel
 def test_nystroem_with_all_rows_is_exact(kernel, scaling, dtype, rtol):
     if kernel.kind == "constant" and "center" in scaling:
-        pytest.skip("a centred constant is zero")
+        pytest.skip("a centered constant is zero")
     kernel = replace(kernel, **scaling)
     fitted = fit(approximate(kernel), dtype=dtype)
     # The root in a spline turns the last digit of a distance into the eighth.

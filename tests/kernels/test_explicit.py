@@ -23,7 +23,7 @@ EXPLICIT = [
     Cosine(normalize="trace"),
     Constant(),
 ]
-CENTRED = [Linear(center=True), Cosine(center=True, normalize="trace")]
+CENTERED = [Linear(center=True), Cosine(center=True, normalize="trace")]
 
 
 def dense(phi):
@@ -33,7 +33,7 @@ def dense(phi):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
 def test_features_reproduce_the_kernels(form, dtype):
-    kernels = EXPLICIT + (CENTRED if form is np.asarray else [])
+    kernels = EXPLICIT + (CENTERED if form is np.asarray else [])
     fitted = KernelSet.fit(kernels, form(X), dtype=dtype)
     stack, atol = fitted.stack(), 1e-5 if dtype == np.float32 else 1e-12
     (_, new), *_ = fitted.cross(form(NEW))

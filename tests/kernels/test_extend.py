@@ -56,5 +56,5 @@ def test_what_cannot_grow_says_so():
     K = OLD @ OLD.T
     with pytest.raises(ValueError, match="feature columns only, got given matrices"):
         KernelSet.fit([Precomputed()], K).extend(K)
-    with pytest.raises(ValueError, match="centred or clipped kernels, got 'rbf"):
+    with pytest.raises(ValueError, match="centered or clipped kernels, got 'rbf"):
         KernelSet.fit([RBF(center=True)], OLD).extend(NEW)

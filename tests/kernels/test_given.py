@@ -104,7 +104,7 @@ def test_restricted_stacks_take_all_training_columns(center, stack):
     )
 
 
-def test_centred_stack_equals_explicit_centring(stack):
+def test_centered_stack_equals_explicit_centering(stack):
     fitted = KernelSet.fit(
         [Precomputed(center=True, normalize=None)], last(stack), dtype=np.float64
     )
@@ -113,7 +113,7 @@ def test_centred_stack_equals_explicit_centring(stack):
     np.testing.assert_allclose(cross(fitted, last(stack)), H @ stack @ H, atol=1e-12)
 
 
-def test_diagonal_normalisation_needs_a_constant_diagonal(stack):
+def test_diagonal_normalization_needs_a_constant_diagonal(stack):
     ok = KernelSet.fit([Precomputed(normalize="diagonal", columns=2)], last(stack))
     np.testing.assert_allclose(ok.stack()[0], stack[1], rtol=1e-6)
     message = "'precomputed.*@0' can have normalize='diagonal' only with a constant"

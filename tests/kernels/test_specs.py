@@ -184,7 +184,7 @@ def test_vanishing_kernels_are_refused():
     X = np.array([[0.0, 1.0], [0.0, 2.0]])
     with pytest.raises(ValueError, match="'linear@0' must have k"):
         KernelSet.fit([Linear(columns=0)], X)
-    with pytest.raises(ValueError, match="> 0 on .* row, got none after centring"):
+    with pytest.raises(ValueError, match="> 0 on .* row, got none after centering"):
         KernelSet.fit([mk.Constant(center=True)], X)
-    with pytest.raises(ValueError, match="> 0 on .* row, got none after centring"):
+    with pytest.raises(ValueError, match="> 0 on .* row, got none after centering"):
         KernelSet.fit([RBF(columns=0, center=True)], X)

@@ -48,7 +48,7 @@ KERNELS = [
     Custom(laplacian_kernel),
     Custom(polynomial_kernel, columns=slice(0, 2)),
 ]
-CENTRED = [
+CENTERED = [
     Linear(),
     Cosine(),
     Polynomial(2),
@@ -119,7 +119,7 @@ def test_symmetric_and_positive_semidefinite(kernel, X):
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
-@pytest.mark.parametrize("kernel", CENTRED, ids=identity)
+@pytest.mark.parametrize("kernel", CENTERED, ids=identity)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_scaling_equals_the_definition(kernel, options, dtype, X, X_new):
     fitted = KernelSet.fit([replace(kernel, **options)], X, dtype=dtype)
@@ -214,7 +214,7 @@ def test_stack_writes_into_a_memory_map(tmp_path, X):
 
 @pytest.mark.parametrize("center", [False, True])
 def test_restriction_keeps_new_row_values(center, X, X_new):
-    kernels = [replace(k, center=center) for k in CENTRED]
+    kernels = [replace(k, center=center) for k in CENTERED]
     fitted = KernelSet.fit(kernels, X, dtype=np.float64)
     support = np.array([9, 2, 14, 3])
     small = fitted.restrict(support)
@@ -234,7 +234,7 @@ def test_restriction_keeps_new_row_values(center, X, X_new):
     )
 
 
-def test_restriction_drops_rows_unless_centring_needs_them(X):
+def test_restriction_drops_rows_unless_centering_needs_them(X):
     small = KernelSet.fit([RBF(), RBF(columns=0, center=True)], X).restrict([1, 2])
     assert [len(group.rows) for group in small.groups] == [2, 17]
 

@@ -62,7 +62,7 @@ def cost(a: np.ndarray, b: np.ndarray, step: float, penalty: Penalty) -> float:
 @each_prox
 @settings(max_examples=40)
 @given(b=norms, step=steps)
-def test_prox_is_the_minimiser(
+def test_prox_is_the_minimizer(
     prox: Prox, penalty: Penalty, b: np.ndarray, step: float
 ) -> None:
     got = prox(b, step)
@@ -86,7 +86,7 @@ def test_prox_shrinks_in_order(
     prox: Prox, penalty: Penalty, b: np.ndarray, step: float
 ) -> None:
     got = prox(b, step)
-    assert np.all(got <= b)
+    assert np.all(got <= b * (1.0 + 1e-14))  # a tiny step is lost in rounding
     order = np.argsort(b, kind="stable")
     assert np.all(np.diff(got[order]) >= -1e-12)
     assert np.allclose(prox(b, 0.0), b)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from manykernels.decoders import cost_augmented, marginals
+from manykernels.chains import cost_augmented, marginals
 from manykernels.norms import Term, successive_prox
 
 

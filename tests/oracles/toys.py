@@ -18,8 +18,8 @@ def blobs(
     """Gaussian classes that overlap; every class has a row."""
     rng = np.random.default_rng(seed)
     target = np.arange(n_rows) % n_classes
-    centres = rng.normal(size=(n_classes, n_columns))
-    return centres[target] + spread * rng.normal(size=(n_rows, n_columns)), target
+    centers = rng.normal(size=(n_classes, n_columns))
+    return centers[target] + spread * rng.normal(size=(n_rows, n_columns)), target
 
 
 def unit_diagonal(gram: np.ndarray) -> np.ndarray:

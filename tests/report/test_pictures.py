@@ -9,7 +9,7 @@ from sklearn.datasets import load_iris
 from manykernels import MKLClassifier
 from manykernels.report import plot_convergence, plot_fit, plot_gap, plot_weights
 from manykernels.report.bars import weight_bars
-from manykernels.report.pictures import COLOURS
+from manykernels.report.pictures import COLORS
 from manykernels.solvers import Epoch
 
 HISTORY = [
@@ -37,12 +37,12 @@ def test_bars_add_up_to_all_weights(limit):
     assert bars[0].label == "b"
 
 
-def test_weights_are_drawn_largest_first_in_group_colours(ax):
+def test_weights_are_drawn_largest_first_in_group_colors(ax):
     plot_weights(ax, ["a", "b", "c"], [0.2, 0.5, 0.3], ["good", "bad", "good"])
     widths = {round(bar.get_y() + bar.get_height() / 2): bar for bar in ax.patches}
     assert [widths[i].get_width() for i in range(3)] == [0.5, 0.3, 0.2]
-    assert to_hex(widths[0].get_facecolor()) == COLOURS[1].lower()
-    assert to_hex(widths[1].get_facecolor()) == COLOURS[0].lower()
+    assert to_hex(widths[0].get_facecolor()) == COLORS[1].lower()
+    assert to_hex(widths[1].get_facecolor()) == COLORS[0].lower()
     assert [t.get_text() for t in ax.get_yticklabels()] == ["b", "c", "a"]
     texts = [text.get_text() for text in ax.get_legend().get_texts()]
     assert texts == [

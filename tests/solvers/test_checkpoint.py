@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from manykernels.banks import OnDemandBank
-from manykernels.io.plain import from_plain, to_plain
+from manykernels.files.plain import from_plain, to_plain
 from manykernels.kernels import RBF, KernelSet, Linear
 from manykernels.solvers import Auto, DualAscent, Obscure, Pegasos, SolveResult, rows
 from tests.oracles.toys import blobs, make_problem, toy_problem

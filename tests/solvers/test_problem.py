@@ -101,7 +101,7 @@ def test_the_zero_model(p: float) -> None:
     )
 
 
-def test_regularisation_counts_weights() -> None:
+def test_regularization_counts_weights() -> None:
     problem = toy_problem(1, C=2.0, weighted=True)
     total = problem.sample_weight.sum()
     assert problem.reg == pytest.approx(1.0 / (2.0 * total))

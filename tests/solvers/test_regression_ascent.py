@@ -11,8 +11,8 @@ from manykernels.hot.regression import residual_sweeps
 from manykernels.losses import EpsilonInsensitive, Huber, MulticlassHinge, Squared
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Problem
-from manykernels.solvers.frozen_regression import DualTerms, FrozenRegression
-from manykernels.solvers.regression_ascent import RegressionAscent
+from manykernels.solvers.regression.ascent import RegressionAscent
+from manykernels.solvers.regression.frozen import DualTerms, FrozenRegression
 from tests.oracles.regression import toy_regression
 
 LOSSES = [Squared(), Huber(0.3), EpsilonInsensitive(0.1), EpsilonInsensitive(0.0)]

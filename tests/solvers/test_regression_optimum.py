@@ -8,8 +8,8 @@ import pytest
 
 from manykernels.losses import EpsilonInsensitive, Huber, Squared
 from manykernels.solvers import Problem
-from manykernels.solvers.regression_ascent import RegressionAscent
-from manykernels.solvers.ridge import Ridge
+from manykernels.solvers.regression.ascent import RegressionAscent
+from manykernels.solvers.regression.ridge import Ridge
 from tests.oracles.regression import (
     naive_regression_objective,
     regression_optimum,

@@ -13,10 +13,10 @@ from manykernels.banks import GramBank
 from manykernels.losses import Huber, Squared
 from manykernels.norms import LpGroupNorm
 from manykernels.norms.group import p_norm
-from manykernels.solvers.ridge import Ridge
-from manykernels.solvers.ridge_exact import solve_exactly
-from manykernels.solvers.ridge_targets import single, solve_targets
-from manykernels.solvers.ridge_weights import newton_weights
+from manykernels.solvers.regression.ridge import Ridge
+from manykernels.solvers.regression.ridge_exact import solve_exactly
+from manykernels.solvers.regression.ridge_targets import single, solve_targets
+from manykernels.solvers.regression.ridge_weights import newton_weights
 from tests.oracles.regression import toy_regression
 
 
@@ -54,7 +54,7 @@ def test_derivatives_are_those_of_the_value(p):
 
 
 @pytest.mark.parametrize("p", [1.0, 1.01, 1.1, 1.5, 1.9])
-def test_newtons_step_minimises_the_model(p):
+def test_newtons_step_minimizes_the_model(p):
     """No feasible point that a random search finds has a smaller model value."""
     rng = np.random.default_rng(0)
     norm, n_blocks = LpGroupNorm(p), 5

@@ -17,12 +17,13 @@ from manykernels.losses import (
     SmoothedHinge,
     Softmax,
 )
-from manykernels.solvers import Auto, DualAscent, Obscure, Pegasos, smooth
-from manykernels.solvers.smooth import TruncatedNewton
-from manykernels.solvers.smooth_kernel import FrozenKernel
-from manykernels.solvers.smooth_newton import Frozen
-from manykernels.solvers.smooth_weights import hessian
-from manykernels.solvers.svrg import SVRG
+from manykernels.solvers import Auto, DualAscent, Obscure, Pegasos
+from manykernels.solvers.smooth import truncated_newton as smooth
+from manykernels.solvers.smooth.kernel import FrozenKernel
+from manykernels.solvers.smooth.newton import Frozen
+from manykernels.solvers.smooth.truncated_newton import TruncatedNewton
+from manykernels.solvers.smooth.weights import hessian
+from manykernels.solvers.svrg.solver import SVRG
 from tests.oracles.naive import naive_scores, naive_theta_norms
 from tests.oracles.optimum import explicit_features
 from tests.oracles.smooth import (
@@ -183,7 +184,7 @@ def test_kernels_on_demand_equal_stored_ones(combinable, solver: type) -> None:
 def test_single_precision_gives_honest_certificates(
     precise_rows: int, solver: type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("manykernels.solvers.smooth_kernel.PRECISE_ROWS", precise_rows)
+    monkeypatch.setattr("manykernels.solvers.smooth.kernel.PRECISE_ROWS", precise_rows)
     problem = smooth_problem(Softmax(), 13, n_rows=50, n_blocks=4, p=1.2, C=10.0)
     stack = problem.bank.stack.astype(np.float32)
     single = replace(problem, bank=GramBank(stack))

@@ -6,8 +6,8 @@ import pytest
 
 from manykernels.losses import Softmax
 from manykernels.solvers import Auto
-from manykernels.solvers.smooth import TruncatedNewton
-from manykernels.solvers.svrg import SVRG
+from manykernels.solvers.smooth.truncated_newton import TruncatedNewton
+from manykernels.solvers.svrg.solver import SVRG
 from tests.oracles.smooth import smooth_problem
 from tests.solvers.test_checkpoint import KilledError, Memory, same
 

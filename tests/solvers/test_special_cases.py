@@ -9,7 +9,7 @@ import pytest
 from sklearn.svm import LinearSVC
 
 from manykernels.banks import GramBank
-from manykernels.banks.base import Index
+from manykernels.base.arrays import Index
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Auto, DualAscent, Obscure, Problem
 from tests.oracles.naive import naive_objective

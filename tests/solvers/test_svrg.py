@@ -12,10 +12,10 @@ import scipy.sparse as sp
 from manykernels.banks import BlockBank, FeatureBlock
 from manykernels.losses import SmoothedHinge, Softmax
 from manykernels.norms import LpGroupNorm
-from manykernels.solvers import svrg_descent as descent
-from manykernels.solvers.smooth import TruncatedNewton
-from manykernels.solvers.svrg import SVRG
-from manykernels.solvers.svrg_theory import BlockEpochs, Blocks, shared_model
+from manykernels.solvers.smooth.truncated_newton import TruncatedNewton
+from manykernels.solvers.svrg import descent as descent
+from manykernels.solvers.svrg.solver import SVRG
+from manykernels.solvers.svrg.theory import BlockEpochs, Blocks, shared_model
 from tests.oracles.optimum import explicit_features
 from tests.oracles.smooth import LOSSES, PS, case, smooth_problem
 

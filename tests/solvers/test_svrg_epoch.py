@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from manykernels.banks import BlockBank, FeatureBlock, GramBank
 from manykernels.hot.svrg import Rule, Snapshot, Sum
-from manykernels.solvers.svrg_epoch import (
+from manykernels.solvers.svrg.epoch import (
     FeatureSource,
     KernelSource,
     importance,

@@ -1,4 +1,4 @@
-"""Centred alignment: how alike kernels are to each other and to a target."""
+"""Centered alignment: how alike kernels are to each other and to a target."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from manykernels.banks.base import Array, Bank, Index
+from manykernels.banks.base import Bank
+from manykernels.base.arrays import Array, Index
 
 BLOCK_BYTES = 2**26  # of kernel values in float64 at a time
 
 
 def alignments(bank: Bank) -> Array:
-    r"""<K_f, K_g> / (|K_f| |K_g|) of the centred kernels, shape (blocks, blocks).
+    r"""<K_f, K_g> / (|K_f| |K_g|) of the centered kernels, shape (blocks, blocks).
 
-    Centred means :math:`H K H` with :math:`H = I - 1 1^\top / N`: the kernel of the
+    Centered means :math:`H K H` with :math:`H = I - 1 1^\top / N`: the kernel of the
     features less their mean. Kernels that are constant have alignment zero.
 
     References
@@ -32,22 +33,22 @@ def alignments(bank: Bank) -> Array:
            [1.  , 1.  , 0.32],
            [0.32, 0.32, 1.  ]])
     """
-    products = centred_products(bank, _alike(bank))
+    products = centered_products(bank, _alike(bank))
     lengths = np.sqrt(np.diag(products))
     return ratio(products, np.outer(lengths, lengths))
 
 
 def target_alignments(bank: Bank, target: Array) -> Array:
-    """Centred alignment of every kernel with target target', shape (blocks,).
+    """Centered alignment of every kernel with target target', shape (blocks,).
 
     `target` has shape (rows, outputs): numbers, or a column of zeros and ones per
     class.
     """
     share = _alike(bank)
-    centred = target - share @ target
-    lengths = np.sqrt(np.diag(centred_products(bank, share)))
-    length = float(np.linalg.norm(centred.T @ centred)) / bank.n_rows
-    return ratio(bank.square_norms(share[:, None] * centred), lengths * length)
+    centered = target - share @ target
+    lengths = np.sqrt(np.diag(centered_products(bank, share)))
+    length = float(np.linalg.norm(centered.T @ centered)) / bank.n_rows
+    return ratio(bank.square_norms(share[:, None] * centered), lengths * length)
 
 
 def ratio(values: Array, scale: Array) -> Array:
@@ -56,7 +57,7 @@ def ratio(values: Array, scale: Array) -> Array:
     return np.asarray(np.where(scale > 0.0, values / safe, 0.0))
 
 
-def centred_products(bank: Bank, share: Array) -> Array:
+def centered_products(bank: Bank, share: Array) -> Array:
     """sum_ij share_i share_j K_f(i, j) K_g(i, j) for kernels less their means.
 
     Means count rows by their shares, too, which sum to one.

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from manykernels.banks.base import Values
-from manykernels.hot.threads import available_threads, one_blas_thread
+from manykernels.base.arrays import Values
+from manykernels.base.threads import available_threads, one_blas_thread
 from manykernels.kernels import KernelSet
 from manykernels.kernels.evaluate import between, make_symmetric
 from manykernels.kernels.stacks import TILE
@@ -49,7 +49,7 @@ def fill_right(kernels: KernelSet, rows: slice, out: Values) -> None:
     except FloatingPointError:
         raise ValueError(
             f"{out.dtype} holds values up to {np.finfo(out.dtype).max:.3g}, got larger "
-            "kernel values; normalise the kernels or use dtype='float32'."
+            "kernel values; normalize the kernels or use dtype='float32'."
         ) from None
 
 
@@ -73,7 +73,7 @@ def require_half_range(kernels: KernelSet) -> None:
             raise ValueError(
                 f"dtype='float16' needs kernels with a largest k(x, x) between "
                 f"{HALF_RANGE[0]:g} and {HALF_RANGE[1]:g}, got {value:.3g} for "
-                f"{name!r}; normalise it or use dtype='float32'."
+                f"{name!r}; normalize it or use dtype='float32'."
             )
 
 

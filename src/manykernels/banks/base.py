@@ -5,11 +5,8 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-Values = NDArray[Any]  # float32 or float64, as the bank stores it
-Index = NDArray[np.intp]
+from manykernels.base.arrays import Array, Index, Values
 
 
 class Bank(Protocol):

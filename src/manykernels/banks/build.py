@@ -15,16 +15,16 @@ from manykernels.banks.blocks import BlockBank, FeatureBlock, SparseGramBlock
 from manykernels.banks.cost import WRITE_NS, all_pairs_seconds, reading_pays
 from manykernels.banks.gram import GramBank
 from manykernels.banks.gramfile import stored_file
-from manykernels.banks.memory import (
+from manykernels.banks.ondemand import OnDemandBank
+from manykernels.banks.stored import StoredBank
+from manykernels.base.memory import (
     allowed_bytes,
     free_disk_bytes,
     is_memory_disk,
     require_memory,
     stack_bytes,
 )
-from manykernels.banks.ondemand import OnDemandBank
-from manykernels.banks.stored import StoredBank
-from manykernels.hot.threads import available_threads, one_blas_thread
+from manykernels.base.threads import available_threads, one_blas_thread
 from manykernels.kernels import KernelSet
 
 STORAGES = ("auto", "gram", "features", "sparse", "memmap", "on_demand")

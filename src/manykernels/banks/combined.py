@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from manykernels.banks import Bank, GramBank
-from manykernels.banks.base import Array, Index, Values
 from manykernels.banks.rowwise import BLOCK_BYTES, RowBank
+from manykernels.base.arrays import Array, Index, Values
 
 Merge = Callable[[Values], Values]  # (rows, blocks, n) -> (rows, n)
 

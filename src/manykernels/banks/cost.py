@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import scipy.sparse as sp
 
-from manykernels.hot.threads import available_threads
+from manykernels.base.threads import available_threads
 from manykernels.kernels import KernelSet
 from manykernels.kernels.groups import FeatureGroup, GivenGroup, Group
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from manykernels.hot.threads import one_blas_thread
+from manykernels.base.threads import one_blas_thread
 from manykernels.kernels import KernelSet
 from manykernels.kernels.base import callable_name
 
@@ -38,7 +38,7 @@ def fingerprint(kernels: KernelSet) -> str:
 
 
 def _feed(digest: Any, value: Any) -> None:
-    """Add a value; its type and length keep neighbours apart."""
+    """Add a value; its type and length keep neighbors apart."""
     if isinstance(value, np.ndarray):
         _feed_array(digest, value)
     elif sp.issparse(value):

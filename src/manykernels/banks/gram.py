@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from manykernels.banks.base import Array, Index, Values, support_of
+from manykernels.banks.base import support_of
+from manykernels.base.arrays import Array, Index, Values
+from manykernels.base.threads import in_slices
 from manykernels.hot import stack as hot
-from manykernels.hot.threads import in_slices
 
 # Rows combined at a time when scores are formed in float64.
 SCORE_BLOCK = 256

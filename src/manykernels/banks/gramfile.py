@@ -23,10 +23,10 @@ from typing import Any
 import numpy as np
 
 from manykernels.banks.bands import BAND, bands, fill_right, is_half, require_half_range
-from manykernels.banks.base import Index, Values
 from manykernels.banks.fingerprint import fingerprint
-from manykernels.banks.memory import require_disk
-from manykernels.hot.threads import in_slices
+from manykernels.base.arrays import Index, Values
+from manykernels.base.memory import require_disk
+from manykernels.base.threads import in_slices
 from manykernels.kernels import KernelSet
 
 FORMAT = "manykernels gram stack"

@@ -8,9 +8,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from manykernels.banks.base import Array, Bank, Index, Values, support_of
+from manykernels.banks.base import Bank, support_of
 from manykernels.banks.rowwise import RowBank
-from manykernels.hot.threads import available_threads, one_blas_thread
+from manykernels.base.arrays import Array, Index, Values
+from manykernels.base.threads import available_threads, one_blas_thread
 from manykernels.kernels import KernelSet
 from manykernels.kernels.stacks import symmetric_tiles
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from manykernels.banks.base import Array, Bank, Index, Values, support_of
+from manykernels.banks.base import Bank, support_of
+from manykernels.base.arrays import Array, Index, Values
 
 BLOCK_BYTES = 128 << 20  # of kernel rows at a time
 

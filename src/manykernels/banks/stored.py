@@ -8,12 +8,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from manykernels.banks.bands import working_dtype
-from manykernels.banks.base import Array, Bank, Index, Values, support_of
+from manykernels.banks.base import Bank, support_of
 from manykernels.banks.gram import SCORE_BLOCK, GramBank, without_noise
-from manykernels.banks.memory import stack_bytes
 from manykernels.banks.rowwise import RowBank
+from manykernels.base.arrays import Array, Index, Values
+from manykernels.base.memory import stack_bytes
+from manykernels.base.threads import in_slices
 from manykernels.hot import stack as hot
-from manykernels.hot.threads import in_slices
 
 CHUNK_BYTES = 4 << 20  # of stored values that wait to be converted
 # Four times the largest rounding of one value, relative to the largest value.

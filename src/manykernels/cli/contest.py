@@ -14,8 +14,8 @@ from sklearn.svm import SVC
 from sklearn.utils import Bunch
 from threadpoolctl import threadpool_limits
 
-from manykernels.estimators import MKLClassifier
 from manykernels.kernels import KernelSet, Precomputed, as_kernels
+from manykernels.mkl import MKLClassifier
 
 # Every contender chooses its C from these by cross-validation on the training rows.
 C_VALUES = (1.0, 10.0, 100.0)
@@ -59,7 +59,7 @@ class Arena:
 
     @classmethod
     def build(cls, digits: Bunch, seed: int) -> Arena:
-        """Compute all kernels once, normalised with the training rows only."""
+        """Compute all kernels once, normalized with the training rows only."""
         kernels = KernelSet.fit(as_kernels(digits.kernels), digits.data)
         test = np.concatenate([b for _, b in kernels.cross(digits.data_test)], axis=1)
         return cls(

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from manykernels.cli.errors import fail
-from manykernels.estimators import load
-from manykernels.io.labels import labels_like
-from manykernels.io.samples import Roles, Sample
-from manykernels.io.tables import STDIN, TARGETS, choose_format, read_sample
+from manykernels.cli.readers.labels import labels_like
+from manykernels.cli.readers.samples import Roles, Sample
+from manykernels.cli.readers.tables import STDIN, TARGETS, choose_format, read_sample
+from manykernels.loading import load
 
-UNLABELLED = ("csv", "tsv", "parquet")  # formats whose target must be named
+UNLABELED = ("csv", "tsv", "parquet")  # formats whose target must be named
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,11 @@ class Source:
         """The rows without labels, unless the roles name them."""
         return read_sample(self.path, roles, self.format, self.header)
 
-    def read_labelled(self, roles: Roles) -> tuple[Sample, np.ndarray]:
+    def read_labeled(self, roles: Roles) -> tuple[Sample, np.ndarray]:
         """The rows and their labels, from where the format keeps them."""
         kind = choose_format(self.path, self.format)
         target = roles.target or TARGETS.get(kind)
-        if target is None and kind in UNLABELLED:
+        if target is None and kind in UNLABELED:
             fail(
                 "expected --target with the column of the labels, got none; give its "
                 "name or position"
@@ -74,9 +74,9 @@ class Loaded:
         """Rows to predict."""
         return self._checked(source.read(self.roles(drop)))
 
-    def read_labelled(self, source: Source, roles: Roles) -> tuple[Sample, np.ndarray]:
+    def read_labeled(self, source: Source, roles: Roles) -> tuple[Sample, np.ndarray]:
         """Rows to evaluate, with labels among the model's classes."""
-        sample, y = source.read_labelled(roles)
+        sample, y = source.read_labeled(roles)
         return self._checked(sample), labels_like(y, self.estimator.classes_)
 
     def _checked(self, sample: Sample) -> Sample:

@@ -27,7 +27,7 @@ def evaluate(
     """
     loaded = Loaded.of(model)
     roles = loaded.roles(drop, target=target, weight=weight)
-    sample, y = loaded.read_labelled(Source(data, format, header), roles)
+    sample, y = loaded.read_labeled(Source(data, format, header), roles)
     content = measure(loaded.estimator, sample, y)
     if as_json:
         print_json(content)

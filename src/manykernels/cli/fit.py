@@ -18,12 +18,12 @@ from manykernels.cli.learning import build_model, choose_kernels, fit_model, hol
 from manykernels.cli.metrics import measure
 from manykernels.cli.outputs import check_output, print_json, write_json
 from manykernels.cli.progress import shown_epochs, shown_warnings
+from manykernels.cli.readers.labels import as_labels, labels_like
+from manykernels.cli.readers.samples import Roles, Sample
 from manykernels.cli.summary import describe, metric_lines, model_lines
-from manykernels.io.labels import as_labels, labels_like
-from manykernels.io.samples import Roles, Sample
 from manykernels.solvers.loop import InterruptedFitWarning
 
-Labelled = tuple[Sample, np.ndarray]
+Labeled = tuple[Sample, np.ndarray]
 
 
 def fit(
@@ -104,17 +104,17 @@ def _read(
     test: str | None,
     holdout: float | None,
     seed: int | None,
-) -> tuple[Labelled, dict[str, Labelled]]:
+) -> tuple[Labeled, dict[str, Labeled]]:
     """Rows to learn from, and rows to evaluate by name; all before the fit."""
-    sample, raw = source.read_labelled(roles)
+    sample, raw = source.read_labeled(roles)
     y = as_labels(raw)
-    checks: dict[str, Labelled] = {}
+    checks: dict[str, Labeled] = {}
     if test is not None:
         n_features = sample.X.shape[1]
         same = replace(roles, features=sample.names, n_features=n_features)
         # Columns found by name need no others to be there.
         same = same if sample.names is None else replace(same, group=None)
-        rows, labels = replace(source, path=test).read_labelled(same)
+        rows, labels = replace(source, path=test).read_labeled(same)
         checks["test"] = rows, labels_like(labels, np.unique(y))
     if holdout is not None:
         learn, rest = hold_out(sample, y, holdout, seed)
@@ -125,8 +125,8 @@ def _read(
 
 def _content(
     model: Any,
-    learn: Labelled,
-    checks: dict[str, Labelled],
+    learn: Labeled,
+    checks: dict[str, Labeled],
     seconds: float,
     path: Path,
 ) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from manykernels.cli import options as opt
 from manykernels.cli.data import Loaded
 from manykernels.cli.outputs import check_picture, print_json
 from manykernels.cli.summary import describe, model_lines
-from manykernels.io.container import VERSION
+from manykernels.files.container import VERSION
 
 
 def inspect(

@@ -9,23 +9,23 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from manykernels.chains import SequenceLabeler
 from manykernels.cli import options as opt
 from manykernels.cli.errors import fail
 from manykernels.cli.learning import choose_kernels
 from manykernels.cli.outputs import STDOUT
+from manykernels.cli.readers.sequences import (
+    TokenLines,
+    as_arrays,
+    as_tokens,
+    parse_token_lines,
+)
 from manykernels.cli.structured import (
     check_files,
     chosen,
     learn_and_save,
     load_as,
     tell,
-)
-from manykernels.estimators import SequenceLabeler
-from manykernels.io.sequences import (
-    TokenLines,
-    as_arrays,
-    as_tokens,
-    parse_token_lines,
 )
 
 Tokens = Annotated[
@@ -49,7 +49,7 @@ Train = Annotated[
         rich_help_panel=opt.FILE,
     ),
 ]
-LabelledOut = Annotated[
+LabeledOut = Annotated[
     str,
     typer.Option(
         "--out",
@@ -70,15 +70,15 @@ Window = Annotated[
     int,
     typer.Option(
         "--window",
-        help="Neighbours on each side whose columns a token sees, where columns are "
+        help="Neighbors on each side whose columns a token sees, where columns are "
         "text; the model remembers it.",
         rich_help_panel=opt.MODEL,
     ),
 ]
-Regulariser = Annotated[
+Regularizer = Annotated[
     str | None,
     typer.Option(
-        "--regulariser",
+        "--regularizer",
         help="sparse_mkl, group_lasso, squared_l2, elastic_net, ...",
         rich_help_panel=opt.MODEL,
     ),
@@ -99,11 +99,11 @@ def label(
     model: LabelerFile,
     data: Tokens = None,
     train: Train = None,
-    out: LabelledOut = STDOUT,
+    out: LabeledOut = STDOUT,
     score: Score = False,
     window: Window = 1,
     kernels: opt.Kernels = None,
-    regulariser: Regulariser = None,
+    regularizer: Regularizer = None,
     loss: ChainLoss = None,
     C: opt.C = None,
     epochs: Epochs = None,
@@ -115,7 +115,7 @@ def label(
 
     manykernels label --train train.txt --model tagger.mk
 
-    manykernels label new.txt --model tagger.mk --out labelled.txt
+    manykernels label new.txt --model tagger.mk --out labeled.txt
     """
     check_files(data, train, model, out, "label")
     if window < 0:
@@ -128,7 +128,7 @@ def label(
             choose_kernels(kernels),
             verbose=verbose,
             **chosen(
-                regulariser=regulariser,
+                regularizer=regularizer,
                 loss=loss,
                 C=C,
                 max_iter=epochs,
@@ -139,7 +139,7 @@ def label(
     if lines is None:
         tell(_described(labeler), as_json)
     elif score:
-        X, y = _labelled(labeler, lines)
+        X, y = _labeled(labeler, lines)
         accuracy = labeler.score(X, y), labeler.score_sequences(X, y)
         tell(dict(zip(("tokens", "sequences"), accuracy, strict=True)), as_json)
     else:
@@ -196,7 +196,7 @@ def _columns_of(labeler: SequenceLabeler) -> tuple[int, int | None]:
         )
 
 
-def _labelled(labeler: SequenceLabeler, lines: TokenLines) -> tuple[Any, Any]:
+def _labeled(labeler: SequenceLabeler, lines: TokenLines) -> tuple[Any, Any]:
     n_columns, _ = _columns_of(labeler)
     if lines.n_columns != n_columns + 1:
         fail(

@@ -11,17 +11,13 @@ import numpy as np
 from sklearn.model_selection import GroupShuffleSplit, StratifiedShuffleSplit
 
 from manykernels.cli.errors import fail, one_line
-from manykernels.estimators import MKLClassifier
-from manykernels.estimators.choices import (
-    choose_loss,
-    choose_norm,
-    choose_solver,
-    require_number,
-)
-from manykernels.io.kernel_files import read_kernels
-from manykernels.io.samples import Sample
+from manykernels.cli.readers.kernel_files import read_kernels
+from manykernels.cli.readers.samples import Sample
+from manykernels.inputs.parameters import require_number
 from manykernels.kernels import Kernel, as_kernels
 from manykernels.kernels.columns import positions
+from manykernels.mkl import MKLClassifier
+from manykernels.mkl.choices import choose_loss, choose_norm, choose_solver
 
 
 def choose_kernels(text: str | None) -> list[Kernel] | None:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from manykernels.cli import options as opt
+from manykernels.cli.readers.tables import STDIN
 from manykernels.cli.structured import (
     check_files,
     chosen,
@@ -16,15 +17,14 @@ from manykernels.cli.structured import (
     load_as,
     tell,
 )
-from manykernels.datasets.conllu import (
+from manykernels.trees import DependencyParser
+from manykernels.trees.conllu import (
     Sentence,
     format_conllu,
     parse_conllu,
     read_conllu,
     write_conllu,
 )
-from manykernels.estimators import DependencyParser
-from manykernels.io.tables import STDIN
 
 Text = Annotated[
     str | None,
@@ -71,10 +71,10 @@ TemplateSet = Annotated[
         rich_help_panel=opt.MODEL,
     ),
 ]
-Regulariser = Annotated[
+Regularizer = Annotated[
     str | None,
     typer.Option(
-        "--regulariser",
+        "--regularizer",
         help="squared_l2, or group_lasso or sparse_mkl, which prune templates.",
         rich_help_panel=opt.MODEL,
     ),
@@ -83,7 +83,7 @@ Refit = Annotated[
     bool,
     typer.Option(
         "--refit",
-        help="Learn the templates that were kept once more, without the regulariser.",
+        help="Learn the templates that were kept once more, without the regularizer.",
         rich_help_panel=opt.MODEL,
     ),
 ]
@@ -111,7 +111,7 @@ def parse(
     score: Score = False,
     templates: TemplateSet = "standard",
     loss: opt.Loss = None,
-    regulariser: Regulariser = None,
+    regularizer: Regularizer = None,
     refit: Refit = False,
     n_templates: NTemplates = None,
     C: opt.C = None,
@@ -134,7 +134,7 @@ def parse(
     else:
         parser = DependencyParser(
             _templates(templates),
-            regulariser=regulariser,
+            regularizer=regularizer,
             refit=refit,
             n_templates=n_templates,
             verbose=int(verbose),

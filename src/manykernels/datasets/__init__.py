@@ -5,23 +5,14 @@ environment variable ``MANYKERNELS_DATA``, else the user's cache folder. A file
 that is not there is downloaded into it when a public original exists.
 """
 
-from manykernels.datasets.conllu import (
-    Sentence,
-    format_conllu,
-    load_ud_english_ewt,
-    parse_conllu,
-    read_conllu,
-    write_conllu,
-)
 from manykernels.datasets.demo import load_noisy_digits
 from manykernels.datasets.mnist import load_mnist
 from manykernels.datasets.ocr import load_ocr_letters
+from manykernels.datasets.treebanks import load_ud_english_ewt
 from manykernels.datasets.uci import load_uci
 from manykernels.datasets.views import load_flowers17, load_mfeat, load_tcga_breast
 
 __all__ = [
-    "Sentence",
-    "format_conllu",
     "load_flowers17",
     "load_mfeat",
     "load_mnist",
@@ -30,7 +21,4 @@ __all__ = [
     "load_tcga_breast",
     "load_uci",
     "load_ud_english_ewt",
-    "parse_conllu",
-    "read_conllu",
-    "write_conllu",
 ]

@@ -11,7 +11,7 @@ from sklearn.utils import Bunch
 
 SIDE = 8
 HALF = 4
-GREY_LEVELS = 16.0
+GRAY_LEVELS = 16.0
 BLOCKS = ("top left", "top right", "bottom left", "bottom right")
 # One kernel of each sort per image block, as in the OBSCURE paper's MNIST experiment.
 USEFUL = (
@@ -68,7 +68,7 @@ def load_noisy_digits(
     _require_count("n_noise", n_noise, 0, None)
     rng = np.random.default_rng(random_state)
     noise = rng.normal(size=(len(target), NOISE_WIDTH * n_noise))
-    data = np.hstack([_blocks(images / GREY_LEVELS), noise])
+    data = np.hstack([_blocks(images / GRAY_LEVELS), noise])
     train, test = train_test_split(
         np.arange(len(target)),
         train_size=n_train,

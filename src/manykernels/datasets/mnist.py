@@ -45,7 +45,7 @@ def load_mnist(
     n_test: int | None = None,
     data_dir: PathLike | None = None,
 ) -> Bunch:
-    """Load MNIST: 60,000 training and 10,000 test images of 28 x 28 grey levels.
+    """Load MNIST: 60,000 training and 10,000 test images of 28 x 28 gray levels.
 
     Parameters
     ----------

@@ -52,7 +52,7 @@ def load_flowers17(data_dir: PathLike | None = None) -> Bunch:
     Returns
     -------
     Bunch
-        ``views``: dict of float32 arrays, colour histograms ``hsv`` and ``lab``, word
+        ``views``: dict of float32 arrays, color histograms ``hsv`` and ``lab``, word
         counts ``sift_dense`` and ``sift_kp``, and ``hog``, ``lbp``, ``gist``;
         ``target`` (1360,); ``splits`` (3, 1360): 0 train, 1 validation, 2 test;
         ``image_id``, ``feature_names`` (dict of lists), ``DESCR``.

@@ -327,7 +327,7 @@ def log_sums(unary, transitions, starts, totals):
 
 
 class TermCodes(NamedTuple):
-    """Regulariser terms as arrays; see `manykernels.norms.regularisers.Term`."""
+    """Regularizer terms as arrays; see `manykernels.norms.regularizers.Term`."""
 
     kinds: NDArray[np.int64]
     weights: NDArray[np.float64]

@@ -1,6 +1,6 @@
 """Dual ascent for the multiclass hinge loss on one combined kernel.
 
-maximise sum_i a_{i,y_i} - 1/2 sum_ij K_ij <a_i, a_j>
+maximize sum_i a_{i,y_i} - 1/2 sum_ij K_ij <a_i, a_j>
 subject to a_ik <= bound_i * 1[k = y_i], sum_k a_ik = 0.
 """
 

@@ -1,6 +1,6 @@
 """Steps of SMO-MKL: one dual coefficient at a time, all kernels at once.
 
-maximise sum_i a_i - 1/2 ||n||_q^2 with n_f^2 = 2 sum_ij a_i a_j y_i y_j K_f(i, j)
+maximize sum_i a_i - 1/2 ||n||_q^2 with n_f^2 = 2 sum_ij a_i a_j y_i y_j K_f(i, j)
 subject to 0 <= a_i <= bound_i.
 """
 

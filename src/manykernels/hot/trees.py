@@ -459,7 +459,7 @@ def _values_between(tokens, first, n, field, seen):
 
 @njit(cache=True, nogil=True)
 def _list_arcs(tokens, first, n, templates, work):
-    """Arcs from the root, between neighbours, and no longer than any seen before."""
+    """Arcs from the root, between neighbors, and no longer than any seen before."""
     size = work.pair.shape[1] // 2
     count = 0
     for h in range(n + 1):

@@ -8,7 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.spatial.distance import pdist
 
-from manykernels.kernels.base import Array, split_factor
+from manykernels.base.arrays import Values
+from manykernels.kernels.base import split_factor
 
 MAX_ROWS = 1000
 
@@ -23,7 +24,7 @@ def euclidean(gamma: float | str, values: Any) -> float:
     return factor * _inverse(_median(pair_distances(values, "sqeuclidean")))
 
 
-def manhattan(gamma: float | str, values: Array) -> float:
+def manhattan(gamma: float | str, values: Values) -> float:
     """1 / n_features for "scale", 1 / median ||x-y||_1 for "median"."""
     if not isinstance(gamma, str):
         return float(gamma)
@@ -33,7 +34,7 @@ def manhattan(gamma: float | str, values: Array) -> float:
     return factor * _inverse(_median(pair_distances(values, "cityblock")))
 
 
-def chi_squared(gamma: float | str, values: Array) -> float:
+def chi_squared(gamma: float | str, values: Values) -> float:
     """1 / mean chi-squared distance for "mean"."""
     from sklearn.metrics.pairwise import additive_chi2_kernel
 
@@ -58,7 +59,7 @@ def sparse_width(width: float | str, values: Any) -> float:
     return factor * max(float(np.quantile(distances, 0.05)), float(positive.min()))
 
 
-def mean_distance(scale: float | str, matrix: Array) -> float:
+def mean_distance(scale: float | str, matrix: Values) -> float:
     """Mean over the pairs of different rows for "mean"."""
     if not isinstance(scale, str):
         return float(scale)
@@ -78,7 +79,7 @@ def variance(values: Any) -> float:
     return float(np.square(data).sum() / size - (data.sum() / size) ** 2)
 
 
-def spread_rows(values: Any) -> Array:
+def spread_rows(values: Any) -> Values:
     """At most 1000 evenly spaced rows, dense float64."""
     n = values.shape[0]
     index = np.linspace(0, n - 1, min(n, MAX_ROWS)).round().astype(np.intp)
@@ -86,12 +87,12 @@ def spread_rows(values: Any) -> Array:
     return np.asarray(rows.toarray() if sp.issparse(rows) else rows, dtype=np.float64)
 
 
-def pair_distances(values: Any, metric: str) -> Array:
+def pair_distances(values: Any, metric: str) -> Values:
     """Distances between different rows of the evenly spaced subset, condensed."""
     return pdist(spread_rows(values), metric)
 
 
-def _median(distances: Array) -> float:
+def _median(distances: Values) -> float:
     return float(np.median(distances)) if distances.size else 0.0
 
 

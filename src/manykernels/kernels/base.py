@@ -1,4 +1,4 @@
-"""What every kernel specification has in common: columns, name, normalisation."""
+"""What every kernel specification has in common: columns, name, normalization."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array: TypeAlias = NDArray[Any]
+from manykernels.base.arrays import Values
+
 Columns: TypeAlias = (
     None
     | int
@@ -18,7 +18,7 @@ Columns: TypeAlias = (
     | slice
     | Sequence[int]
     | Sequence[str]
-    | Array
+    | Values
     | Callable[..., Any]
 )
 Normalize: TypeAlias = Literal["diagonal", "trace"] | None
@@ -31,7 +31,7 @@ DEFAULT_RANK = 300
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Kernel:
-    r"""A kernel on some columns, after centring and normalisation.
+    r"""A kernel on some columns, after centering and normalization.
 
     .. math::
         \bar k(x, y) = k(x, y) - \mu(x) - \mu(y) + \bar\mu, \qquad
@@ -50,11 +50,11 @@ class Kernel:
     normalize : {"diagonal", "trace", None}
         Unit diagonal, unit mean training diagonal, or values left as they are.
     center : bool
-        Centre in feature space with the means of the training rows.
+        Center in feature space with the means of the training rows.
     approximate : {"nystroem", "random_features", None}
         Replace k by <phi(x), phi(y)> with few columns: landmarks drawn from the
-        training rows, or random features where the kernel has them. Centring and
-        normalisation then speak of the approximate kernel.
+        training rows, or random features where the kernel has them. Centering and
+        normalization then speak of the approximate kernel.
     rank : int, optional
         Columns of phi, 300 if not given. Nyström takes at most one per training row;
         random Fourier features come in pairs, so an odd rank is raised by one.
@@ -121,11 +121,11 @@ class Kernel:
         """Return the same kernel with numbers in place of data-driven settings."""
         return self
 
-    def apply(self, block: Array) -> Array:
+    def apply(self, block: Values) -> Values:
         """Turn a block of this kernel's `form` into kernel values, in place."""
         return block
 
-    def diagonal_of(self, squares: Array) -> Array:
+    def diagonal_of(self, squares: Values) -> Values:
         """k(x, x) from the diagonal of this kernel's `form`, float64."""
         return self.apply(np.array(squares, dtype=np.float64))
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from manykernels.kernels.base import Array, Kernel
+from manykernels.base.arrays import Values
+from manykernels.kernels.base import Kernel
 from manykernels.kernels.columns import positions, select_columns
 from manykernels.kernels.custom import check_custom_symmetry
 from manykernels.kernels.explicit import feature_map, mean_feature
@@ -114,7 +115,7 @@ def row_blocks(n_rows: int, n_columns: int, itemsize: int, n_bytes: int) -> list
 
 
 def _build_given(
-    kernels: Sequence[Kernel], matrices: list[Array], names: Any, dtype: np.dtype[Any]
+    kernels: Sequence[Kernel], matrices: list[Values], names: Any, dtype: np.dtype[Any]
 ) -> Built:
     check_training_stack(matrices)
     chosen: list[tuple[int, Kernel]] = []
@@ -152,7 +153,7 @@ def _build_features(
     resolved = list(kernels)
     groups: list[Group] = []
     members: dict[tuple[str, bool, bytes], list[int]] = {}
-    columns: dict[tuple[str, bool, bytes], Array | slice] = {}
+    columns: dict[tuple[str, bool, bytes], Values | slice] = {}
     for f, kernel in enumerate(kernels):
         index = select_columns(kernel.columns, X, feature_names)
         if callable(kernel.columns):
@@ -178,7 +179,7 @@ def _build_features(
 
 def _mapped_group(
     f: int,
-    columns: Array | slice,
+    columns: Values | slice,
     resolved: list[Kernel],
     names: Sequence[str],
     X: Any,
@@ -208,21 +209,21 @@ def _resolve(kernel: Kernel, name: str, values: Any) -> Kernel:
 
 def _working_rows(
     kernels: Sequence[Kernel], values: Any, dtype: np.dtype[Any]
-) -> tuple[Rows, Array | None]:
+) -> tuple[Rows, Values | None]:
     """Rows in the cheapest precision that keeps five digits, and their offset."""
     squares = squared_norms(values)
     offset = None
     if _exponent(kernels, squares) > SAFE_EXPONENT and not sp.issparse(values):
         offset = np.asarray(values.mean(axis=0, dtype=np.float64))
         squares = squared_norms(values - offset)
-    # Centring subtracts numbers of equal size, so it needs the digits too.
+    # Centering subtracts numbers of equal size, so it needs the digits too.
     precise = any(kernel.center for kernel in kernels)
     if precise or _exponent(kernels, squares) > SAFE_EXPONENT:
         dtype = np.dtype(np.float64)
     return prepare_rows(values, offset, dtype), offset
 
 
-def _exponent(kernels: Sequence[Kernel], squares: Array) -> float:
+def _exponent(kernels: Sequence[Kernel], squares: Values) -> float:
     """Largest gamma * ||x||^2 of kernels made from squared distances."""
     distance = [k for k in kernels if k.form == "squared_distance"]
     # The root in a compact kernel has unbounded slope at zero, so it gets float64.
@@ -230,12 +231,12 @@ def _exponent(kernels: Sequence[Kernel], squares: Array) -> float:
     return max(gammas, default=0.0) * max(float(squares.max()), np.finfo(float).tiny)
 
 
-def _group_means(group: Group, built: Built) -> dict[int, tuple[Array, Array | None]]:
-    """Row means, and mean features where explicit, of the group's centred kernels."""
-    centred = [f for f in group.members if built.kernels[f].center]
-    implicit = [f for f in centred if not built.kernels[f].has_features]
-    means: dict[int, tuple[Array, Array | None]] = {}
-    for f in set(centred) - set(implicit):
+def _group_means(group: Group, built: Built) -> dict[int, tuple[Values, Values | None]]:
+    """Row means, and mean features where explicit, of the group's centered kernels."""
+    centered = [f for f in group.members if built.kernels[f].center]
+    implicit = [f for f in centered if not built.kernels[f].has_features]
+    means: dict[int, tuple[Values, Values | None]] = {}
+    for f in set(centered) - set(implicit):
         phi = feature_map(built.kernels[f], group.everything(), group.offset)
         direction = mean_feature(phi)
         means[f] = (np.asarray(phi @ direction), direction)
@@ -245,7 +246,7 @@ def _group_means(group: Group, built: Built) -> dict[int, tuple[Array, Array | N
     return means
 
 
-def _row_means(group: Group, built: Built) -> dict[int, Array]:
+def _row_means(group: Group, built: Built) -> dict[int, Values]:
     n = built.n_train
     means = {f: np.empty(n) for f in group.members}
     for part in row_blocks(n, n, 8, BLOCK_BYTES):

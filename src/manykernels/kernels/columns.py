@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from manykernels.kernels.base import Array, Columns
+from manykernels.base.arrays import Values
+from manykernels.kernels.base import Columns
 
 
 def select_columns(
     columns: Columns, X: Any, feature_names: Sequence[str] | None = None
-) -> Array | slice:
+) -> Values | slice:
     """Positions of the chosen columns of X.
 
     Parameters
@@ -52,7 +53,7 @@ def select_columns(
     return positions(columns, int(X.shape[1]), names)
 
 
-def positions(columns: Any, n: int, names: Sequence[str] | None) -> Array | slice:
+def positions(columns: Any, n: int, names: Sequence[str] | None) -> Values | slice:
     """Positions of the chosen among ``n`` columns with these names."""
     if columns is None:
         return slice(0, n)
@@ -79,7 +80,7 @@ def feature_names_of(X: Any) -> list[str] | None:
     return None if names is None else [str(name) for name in names]
 
 
-def take_columns(X: Any, index: Array | slice, dtype: Any) -> Any:
+def take_columns(X: Any, index: Values | slice, dtype: Any) -> Any:
     """The chosen columns as a new C-ordered array, or as CSR if X is sparse."""
     if sp.issparse(X):
         return sp.csr_array(X)[:, index].astype(dtype)
@@ -150,7 +151,7 @@ def _from_mask(mask: Sequence[bool], n: int) -> list[int]:
 
 def _checked_slice(
     columns: slice, n: int, names: Sequence[str] | None
-) -> Array | slice:
+) -> Values | slice:
     if isinstance(columns.start, str) or isinstance(columns.stop, str):
         first, last = (
             None if end is None else _from_name(end, names)[0]

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from manykernels.kernels.base import Array
+from manykernels.base.arrays import Values
 from manykernels.kernels.stacks import require_finite, symmetric_gap
 
 DIAGONAL_ROWS = 16
 SYMMETRY_ROWS = 32
 
 
-def custom_block(kernel: Any, name: str, a: Array, b: Array) -> Array:
+def custom_block(kernel: Any, name: str, a: Values, b: Values) -> Values:
     """function(a, b), with its shape and values checked; a copy that may be changed."""
     block = kernel.function(a, b)
     block = np.array(block.toarray() if sp.issparse(block) else block, dtype=a.dtype)
@@ -27,7 +27,7 @@ def custom_block(kernel: Any, name: str, a: Array, b: Array) -> Array:
     return block
 
 
-def custom_diagonal(kernel: Any, name: str, values: Array) -> Array:
+def custom_diagonal(kernel: Any, name: str, values: Values) -> Values:
     """k(x, x), from the function's own ``diag`` or from small square blocks."""
     own = getattr(kernel.function, "diag", None)
     if callable(own):
@@ -39,7 +39,7 @@ def custom_diagonal(kernel: Any, name: str, values: Array) -> Array:
     return np.concatenate(parts)
 
 
-def check_custom_symmetry(kernel: Any, name: str, values: Array) -> None:
+def check_custom_symmetry(kernel: Any, name: str, values: Values) -> None:
     """Raise if k(x, y) and k(y, x) differ on the first rows."""
     rows = values[:SYMMETRY_ROWS]
     block = custom_block(kernel, name, rows, rows)

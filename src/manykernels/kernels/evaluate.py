@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from manykernels.kernels.base import Array
+from manykernels.base.arrays import Values
 from manykernels.kernels.build import BLOCK_BYTES, row_blocks
 from manykernels.kernels.explicit import feature_map
 from manykernels.kernels.groups import Group
@@ -17,12 +17,12 @@ from manykernels.kernels.scaling import Side
 if TYPE_CHECKING:
     from manykernels.kernels.fitted import KernelSet
 
-Index = Array | slice
+Index = Values | slice
 
 
 def between(
     fitted: KernelSet, rows: Index, columns: Index
-) -> Iterator[tuple[int, Array]]:
+) -> Iterator[tuple[int, Values]]:
     """Yield (f, block) between reference rows, in the group's working precision."""
     for group in fitted.groups:
         if not group.members:
@@ -37,7 +37,7 @@ def between(
                 yield f, clip.between(left, right)
 
 
-def against(fitted: KernelSet, group: Group, new: Any) -> Iterator[tuple[int, Array]]:
+def against(fitted: KernelSet, group: Group, new: Any) -> Iterator[tuple[int, Values]]:
     """Yield (f, block) of new rows against the reference rows, for one group."""
     blocks = group.blocks(fitted.kernels, fitted.names, new, group.everything())
     for f, block in blocks:
@@ -49,7 +49,7 @@ def against(fitted: KernelSet, group: Group, new: Any) -> Iterator[tuple[int, Ar
 
 
 def new_side(
-    fitted: KernelSet, group: Group, f: int, new: Any, block: Array | None
+    fitted: KernelSet, group: Group, f: int, new: Any, block: Values | None
 ) -> Side:
     """Means and inverse norms of new rows; `block` has their values with all rows."""
     kernel, scaling = fitted.kernels[f], fitted.scalings[f]
@@ -66,7 +66,7 @@ def new_side(
 
 def new_diagonals(
     fitted: KernelSet, group: Group, new: Any
-) -> Iterator[tuple[int, Array]]:
+) -> Iterator[tuple[int, Values]]:
     """Yield (f, values of new rows with themselves) for one group."""
     for f in group.members:
         width = fitted.n_train if fitted.needs_all(f) else 1
@@ -75,7 +75,7 @@ def new_diagonals(
         yield f, np.concatenate([np.empty(0), *values])
 
 
-def matrix(fitted: KernelSet, f: int, ids: Array) -> Array:
+def matrix(fitted: KernelSet, f: int, ids: Values) -> Values:
     """Final symmetric matrix of one kernel on some training rows, float64."""
     group = fitted.group_of(f)
     rows = group.reference(ids)
@@ -86,14 +86,14 @@ def matrix(fitted: KernelSet, f: int, ids: Array) -> Array:
     return block
 
 
-def make_symmetric(block: Array, diagonal: Array) -> None:
+def make_symmetric(block: Values, diagonal: Values) -> None:
     """Copy the upper triangle of a square block to the lower; set the diagonal."""
     below = np.tri(len(block), k=-1, dtype=bool)
     np.copyto(block, block.T.copy(), where=below)
     np.fill_diagonal(block, diagonal)
 
 
-def _new_diagonal(fitted: KernelSet, group: Group, f: int, rows: Any) -> Array:
+def _new_diagonal(fitted: KernelSet, group: Group, f: int, rows: Any) -> Values:
     scaling, clip = fitted.scalings[f], fitted.clips[f]
     block = None
     if fitted.needs_all(f):
@@ -107,14 +107,14 @@ def _new_diagonal(fitted: KernelSet, group: Group, f: int, rows: Any) -> Array:
 
 
 def _finish_new(
-    fitted: KernelSet, group: Group, f: int, new: Any, block: Array
-) -> Array:
+    fitted: KernelSet, group: Group, f: int, new: Any, block: Values
+) -> Values:
     scaling = fitted.scalings[f]
     left = new_side(fitted, group, f, new, block)
     return scaling.finish(block, left, scaling.side(slice(None)))
 
 
-def _raw_block(fitted: KernelSet, group: Group, f: int, a: Any, b: Any) -> Array:
+def _raw_block(fitted: KernelSet, group: Group, f: int, a: Any, b: Any) -> Values:
     """The unscaled block of one kernel alone."""
     single = replace(group, members=[f])
     ((_, block),) = single.blocks(fitted.kernels, fitted.names, a, b)

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from manykernels.kernels.base import Array, Kernel
+from manykernels.base.arrays import Values
+from manykernels.kernels.base import Kernel
 from manykernels.kernels.rows import Rows, form_diagonal, inverse_roots
 from manykernels.kernels.scaling import Scaling, Side
 
 
-def feature_map(kernel: Kernel, rows: Rows, offset: Array | None) -> Any:
-    """phi(x) before centring and normalisation, dense or CSR.
+def feature_map(kernel: Kernel, rows: Rows, offset: Values | None) -> Any:
+    """phi(x) before centering and normalization, dense or CSR.
 
     Rows of an approximate kernel are phi(x) already, see `groups.MappedGroup`.
     """
@@ -28,13 +29,13 @@ def feature_map(kernel: Kernel, rows: Rows, offset: Array | None) -> Any:
     return scale_rows(values, inverse_roots(plain))
 
 
-def mean_feature(phi: Any) -> Array:
+def mean_feature(phi: Any) -> Values:
     """Mean of phi over the rows, float64."""
     return np.asarray(phi.sum(axis=0, dtype=np.float64)).ravel() / phi.shape[0]
 
 
 def scaled_features(phi: Any, scaling: Scaling, side: Side, dtype: Any) -> Any:
-    """Features after centring and normalisation: phi phi^T is the final kernel."""
+    """Features after centering and normalization: phi phi^T is the final kernel."""
     if scaling.direction is not None:
         phi = phi - scaling.direction
     if side.norms is not None:
@@ -44,7 +45,7 @@ def scaled_features(phi: Any, scaling: Scaling, side: Side, dtype: Any) -> Any:
     return phi.astype(dtype, copy=True)
 
 
-def scale_rows(phi: Any, factors: Array) -> Any:
+def scale_rows(phi: Any, factors: Values) -> Any:
     """Row i times factors[i], dense or CSR."""
     if sp.issparse(phi):
         return sp.csr_array(sp.diags_array(factors.astype(phi.dtype)) @ phi)

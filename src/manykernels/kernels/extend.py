@@ -44,7 +44,7 @@ def _require_extendable(fitted: KernelSet) -> None:
     stuck = [fitted.names[f] for f in range(fitted.n_kernels) if fitted.needs_all(f)]
     if stuck:
         raise ValueError(
-            f"more rows cannot be added to centred or clipped kernels, got {stuck[0]!r}"
+            f"rows cannot be added to centered or clipped kernels, got {stuck[0]!r}"
             "; use center=False and psd='check' for data that arrives in parts."
         )
     _require_rows(fitted)

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from manykernels.hot.threads import one_blas_thread
-from manykernels.kernels.base import Array, Kernel
+from manykernels.base.arrays import Values
+from manykernels.base.threads import one_blas_thread
+from manykernels.kernels.base import Kernel
 from manykernels.kernels.build import (
     BLOCK_BYTES,
     as_table,
@@ -62,7 +63,7 @@ class KernelSet:
     groups : list
         Reference rows, one entry per set of kernels that share them.
     scalings : list of Scaling
-        Centring and normalisation constants per kernel.
+        Centering and normalization constants per kernel.
     clips : list of Clip or None
         Projection per kernel that was made positive semi-definite.
     n_columns : int
@@ -96,7 +97,7 @@ class KernelSet:
     n_train: int
     dtype: np.dtype[Any]
     clips: list[Clip | None] = field(default_factory=list)
-    support: Array | None = None
+    support: Values | None = None
 
     @classmethod
     def fit(
@@ -157,7 +158,7 @@ class KernelSet:
         """Number of reference rows N."""
         return self.n_train if self.support is None else len(self.support)
 
-    def stack(self, out: Array | None = None, *, n_threads: int = 1) -> Array:
+    def stack(self, out: Values | None = None, *, n_threads: int = 1) -> Values:
         """Kernel matrices of the reference rows, shape (F, N, N), exactly symmetric.
 
         Parameters
@@ -179,7 +180,7 @@ class KernelSet:
             list(pool.map(lambda tile: self._fill_tile(out, *tile), tiles))
         return out
 
-    def rows(self, index: Any) -> Array:
+    def rows(self, index: Any) -> Values:
         """Some reference rows against all of them, shape (F, len(index), N)."""
         n = self.n_reference
         index = np.atleast_1d(np.arange(n)[np.asarray(index, dtype=np.intp)])
@@ -189,7 +190,7 @@ class KernelSet:
                 out[f, part] = block
         return out
 
-    def tile(self, rows: Index, columns: slice) -> Iterator[tuple[int, Array]]:
+    def tile(self, rows: Index, columns: slice) -> Iterator[tuple[int, Values]]:
         """Yield (f, block) between some reference rows and a slice of them."""
         ids = np.arange(self.n_reference)[rows]
         inside = np.flatnonzero((ids >= columns.start) & (ids < columns.stop))
@@ -198,14 +199,14 @@ class KernelSet:
             block[inside, ids - columns.start] = self._diagonal(f, ids)
             yield f, block
 
-    def diagonals(self) -> Array:
+    def diagonals(self) -> Values:
         """Values of the reference rows with themselves, shape (F, N), float64."""
         everyone = slice(0, self.n_reference)
         return np.stack([self._diagonal(f, everyone) for f in range(self.n_kernels)])
 
     def cross(
         self, X_new: Any, block_bytes: int = 2**26
-    ) -> Iterator[tuple[slice, Array]]:
+    ) -> Iterator[tuple[slice, Values]]:
         """Iterate over (rows, block), block[f, i, j] = k_f(x_i, x_j), shape (F, b, N).
 
         Parameters
@@ -223,7 +224,7 @@ class KernelSet:
         parts = row_blocks(len(sides[0]), width, self.dtype.itemsize, block_bytes)
         return ((part, self._cross_block(sides, part)) for part in parts)
 
-    def cross_diagonals(self, X_new: Any) -> Array:
+    def cross_diagonals(self, X_new: Any) -> Values:
         """Values of new rows with themselves, shape (F, n), float64.
 
         Given matrices do not hold these: with them this raises a ValueError.
@@ -297,7 +298,7 @@ class KernelSet:
     def extend(self, X_new: Any) -> KernelSet:
         """Reference rows followed by new rows, under the same training constants.
 
-        For data that arrives in parts; given matrices, clipped kernels and centred
+        For data that arrives in parts; given matrices, clipped kernels and centered
         kernels without explicit features cannot grow.
         """
         return extended(self, self._new_rows(X_new))
@@ -306,7 +307,7 @@ class KernelSet:
         """Explicit Phi_f of the reference rows with Phi_f Phi_f^T = kernel f.
 
         None unless every kernel has such a form: approximate kernels, and Linear,
-        Cosine or Constant where they are not centred on a sparse X.
+        Cosine or Constant where they are not centered on a sparse X.
         """
         if not self.is_explicit:
             return None
@@ -374,7 +375,7 @@ class KernelSet:
         """CSR matrices of the reference rows, without ever holding a dense N x N."""
         if not self.is_sparse:
             raise ValueError(
-                "sparse matrices need uncentred kernels with compact support only, got "
+                "sparse matrices need plain kernels with compact support only, got "
                 f"{', '.join(self.names)}; use stack instead."
             )
         return sparse_matrices(self)
@@ -394,7 +395,7 @@ class KernelSet:
             return self.support[index]
         return index
 
-    def _fill_tile(self, out: Array, rows: slice, columns: slice) -> None:
+    def _fill_tile(self, out: Values, rows: slice, columns: slice) -> None:
         """Write one tile of every kernel, and its mirror image."""
         for f, block in between(self, rows, columns):
             if rows == columns:
@@ -403,7 +404,7 @@ class KernelSet:
             if rows != columns:
                 out[f, columns, rows] = block.T
 
-    def _cross_block(self, sides: list[Any], part: slice) -> Array:
+    def _cross_block(self, sides: list[Any], part: slice) -> Values:
         shape = (self.n_kernels, part.stop - part.start, self.n_reference)
         out = np.zeros(shape, dtype=self.dtype)
         for group, rows in zip(self.groups, sides, strict=True):
@@ -418,7 +419,7 @@ class KernelSet:
 
     def _cross_mapped(
         self, X_new: Any, width: int, block_bytes: int
-    ) -> Iterator[tuple[slice, Array]]:
+    ) -> Iterator[tuple[slice, Values]]:
         X_new = as_table(X_new)
         n_rows = X_new.shape[0]
         for part in row_blocks(n_rows, width, self.dtype.itemsize, block_bytes):
@@ -470,10 +471,10 @@ class KernelSet:
             rows = sample_rows(len(exact))
             check_matrix(exact[np.ix_(rows, rows)], self.names[f])
 
-    def _diagonal(self, f: int, ids: Index) -> Array:
+    def _diagonal(self, f: int, ids: Index) -> Values:
         return self.scalings[f].diagonal[self.ids(self.group_of(f), ids)]
 
-    def _output(self, out: Array | None, shape: tuple[int, ...]) -> Array:
+    def _output(self, out: Values | None, shape: tuple[int, ...]) -> Values:
         if out is None:
             return np.empty(shape, dtype=self.dtype)
         if out.shape != shape:

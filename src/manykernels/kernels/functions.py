@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from manykernels.base.arrays import Values
 from manykernels.kernels import bandwidth
-from manykernels.kernels.base import Array, Kernel, is_number, require_positive
+from manykernels.kernels.base import Kernel, is_number, require_positive
 
 
 @dataclass(frozen=True, repr=False)
@@ -91,7 +92,7 @@ class Polynomial(Kernel):
         """Put a number in place of "scale"."""
         return replace(self, gamma=bandwidth.euclidean(self.gamma, values))
 
-    def apply(self, block: Array) -> Array:
+    def apply(self, block: Values) -> Values:
         """(gamma * block + coef0) ** degree."""
         if self.gamma != 1.0:
             block *= float(self.gamma)
@@ -134,7 +135,7 @@ class RBF(Kernel):
         """Put a number in place of "scale" or "median"."""
         return replace(self, gamma=bandwidth.euclidean(self.gamma, values))
 
-    def apply(self, block: Array) -> Array:
+    def apply(self, block: Values) -> Values:
         """exp(-gamma * block)."""
         block *= -float(self.gamma)
         return np.exp(block, out=block)
@@ -174,7 +175,7 @@ class Laplacian(Kernel):
         """Put a number in place of "scale" or "median"."""
         return replace(self, gamma=bandwidth.manhattan(self.gamma, values))
 
-    def apply(self, block: Array) -> Array:
+    def apply(self, block: Values) -> Values:
         """exp(-gamma * block)."""
         block *= -float(self.gamma)
         return np.exp(block, out=block)
@@ -214,7 +215,7 @@ class ChiSquared(Kernel):
         """Put a number in place of "mean"."""
         return replace(self, gamma=bandwidth.chi_squared(self.gamma, values))
 
-    def apply(self, block: Array) -> Array:
+    def apply(self, block: Values) -> Values:
         """exp(-gamma * block)."""
         block *= -float(self.gamma)
         return np.exp(block, out=block)
@@ -284,7 +285,7 @@ class BSpline(Kernel):
         """Put a number in place of "sparse"."""
         return replace(self, width=bandwidth.sparse_width(self.width, values))
 
-    def apply(self, block: Array) -> Array:
+    def apply(self, block: Values) -> Values:
         """max(0, 1 - sqrt(block) / width) ** degree."""
         np.sqrt(block, out=block)
         block *= -1.0 / float(self.width)
@@ -313,7 +314,7 @@ class Constant(Kernel):
     accepts_sparse: ClassVar[bool] = True
 
 
-def integer_power(block: Array, degree: int) -> Array:
+def integer_power(block: Values, degree: int) -> Values:
     """Raise a block to a power in place, by repeated squaring.
 
     >>> integer_power(np.array([2.0, 3.0]), 5)

@@ -9,7 +9,8 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
-from manykernels.kernels.base import Array, Kernel
+from manykernels.base.arrays import Values
+from manykernels.kernels.base import Kernel
 from manykernels.kernels.columns import take_columns
 from manykernels.kernels.custom import custom_block, custom_diagonal
 from manykernels.kernels.maps import FeatureMap
@@ -48,8 +49,8 @@ class FeatureGroup:
     """
 
     family: str
-    columns: Array | slice
-    offset: Array | None
+    columns: Values | slice
+    offset: Values | None
     rows: Rows
     members: list[int]
     full: bool = False
@@ -58,7 +59,7 @@ class FeatureGroup:
         """Return all reference rows."""
         return self.rows
 
-    def reference(self, ids: Array | slice) -> Any:
+    def reference(self, ids: Values | slice) -> Any:
         """Return some reference rows."""
         return self.rows.take(ids)
 
@@ -71,7 +72,7 @@ class FeatureGroup:
 
     def blocks(
         self, kernels: Sequence[Kernel], names: Sequence[str], a: Rows, b: Rows
-    ) -> Iterator[tuple[int, Array]]:
+    ) -> Iterator[tuple[int, Values]]:
         """Yield (kernel position, new block) from one shared quantity."""
         if self.family == "custom":
             for f in self.members:
@@ -81,13 +82,13 @@ class FeatureGroup:
         for f in self.members:
             yield f, kernels[f].apply(derive(kernels[f].form, shared, a, b))
 
-    def diagonal(self, kernel: Kernel, name: str, rows: Rows) -> Array:
+    def diagonal(self, kernel: Kernel, name: str, rows: Rows) -> Values:
         """k(x, x) in float64."""
         if self.family == "custom":
             return custom_diagonal(kernel, name, rows.values)
         return kernel.diagonal_of(form_diagonal(kernel.form, rows))
 
-    def restrict(self, index: Array, support: Array, keep_all: bool) -> FeatureGroup:
+    def restrict(self, index: Values, support: Values, keep_all: bool) -> FeatureGroup:
         """Keep the reference rows `index`."""
         if self.full or keep_all:
             return replace(self, full=True)
@@ -121,10 +122,10 @@ class GivenGroup:
     """
 
     position: int
-    matrix: Array
+    matrix: Values
     dtype: Any
     members: list[int]
-    ids: Array | None = None
+    ids: Values | None = None
     full: bool = False
 
     offset: ClassVar[None] = None
@@ -133,7 +134,7 @@ class GivenGroup:
         """Return all training columns."""
         return GivenRows(self.matrix, slice(None))
 
-    def reference(self, ids: Array | slice) -> Any:
+    def reference(self, ids: Values | slice) -> Any:
         """Return some reference rows, named by their training positions."""
         local = ids if self.ids is None else _positions_in(self.ids, ids)
         return GivenRows(self.matrix[local], local)
@@ -153,17 +154,17 @@ class GivenGroup:
         names: Sequence[str],
         a: GivenRows,
         b: GivenRows,
-    ) -> Iterator[tuple[int, Array]]:
+    ) -> Iterator[tuple[int, Values]]:
         """Yield (kernel position, copy of the given block as kernel values)."""
         for f in self.members:
             block = np.array(a.values[:, b.ids], dtype=self.dtype, order="C")
             yield f, kernels[f].apply(block)
 
-    def diagonal(self, kernel: Kernel, name: str, rows: GivenRows) -> Array:
+    def diagonal(self, kernel: Kernel, name: str, rows: GivenRows) -> Values:
         """k(x, x) of training rows in float64."""
         return kernel.diagonal_of(np.diagonal(rows.values))
 
-    def restrict(self, index: Array, support: Array, keep_all: bool) -> GivenGroup:
+    def restrict(self, index: Values, support: Values, keep_all: bool) -> GivenGroup:
         """Keep the matrix of the reference rows only."""
         matrix = np.array(self.matrix[np.ix_(index, index)])
         return replace(self, matrix=matrix, ids=support, full=True)
@@ -172,7 +173,7 @@ class GivenGroup:
         """The same group with another working precision."""
         return replace(self, dtype=np.dtype(dtype))
 
-    def forget(self, support: Array) -> GivenGroup:
+    def forget(self, support: Values) -> GivenGroup:
         """Keep no matrix at all: new rows bring their values with them."""
         return replace(self, matrix=np.empty((0, 0)), ids=support, full=True)
 
@@ -209,7 +210,7 @@ class MappedGroup:
         """Return all reference rows."""
         return self.rows
 
-    def reference(self, ids: Array | slice) -> Any:
+    def reference(self, ids: Values | slice) -> Any:
         """Return some reference rows."""
         return self.rows.take(ids)
 
@@ -243,16 +244,16 @@ class MappedGroup:
 
     def blocks(
         self, kernels: Sequence[Kernel], names: Sequence[str], a: Rows, b: Rows
-    ) -> Iterator[tuple[int, Array]]:
+    ) -> Iterator[tuple[int, Values]]:
         """Yield (kernel position, products of phi)."""
         for f in self.members:
             yield f, pairwise("dot", a, b)
 
-    def diagonal(self, kernel: Kernel, name: str, rows: Rows) -> Array:
+    def diagonal(self, kernel: Kernel, name: str, rows: Rows) -> Values:
         """||phi(x)||^2 in float64."""
         return rows.squares.copy()
 
-    def restrict(self, index: Array, support: Array, keep_all: bool) -> MappedGroup:
+    def restrict(self, index: Values, support: Values, keep_all: bool) -> MappedGroup:
         """Keep the reference rows `index`."""
         return replace(self, rows=self.rows.take(index))
 
@@ -266,7 +267,7 @@ class MappedGroup:
 Group: TypeAlias = FeatureGroup | GivenGroup | MappedGroup
 
 
-def read_values(X: Any, columns: Array | slice) -> Any:
+def read_values(X: Any, columns: Values | slice) -> Any:
     """The columns in float32 if X is, else in float64."""
     single = getattr(X, "dtype", None) == np.float32
     return take_columns(X, columns, np.float32 if single else np.float64)
@@ -283,7 +284,7 @@ def check_values(kernel: Kernel, name: str, values: Any) -> None:
         require_nonnegative(values, name)
 
 
-def _unit_rows(phi: Array) -> Array:
+def _unit_rows(phi: Values) -> Values:
     """Rows of unit length; a row of zeros stays."""
     # The largest entry first: squares of tiny numbers would vanish.
     largest = np.abs(phi).max(axis=1, initial=0.0, keepdims=True)
@@ -291,7 +292,7 @@ def _unit_rows(phi: Array) -> Array:
     return phi * inverse_roots(squared_norms(phi))[:, None]
 
 
-def _positions_in(ids: Array, wanted: Any) -> Array:
+def _positions_in(ids: Values, wanted: Any) -> Values:
     """Where each wanted id stands in `ids`."""
     order = np.argsort(ids)
     return order[np.searchsorted(ids, wanted, sorter=order)]

@@ -14,8 +14,9 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import eigh
 
-from manykernels.hot.threads import one_blas_thread
-from manykernels.kernels.base import DEFAULT_RANK, Array, Kernel
+from manykernels.base.arrays import Values
+from manykernels.base.threads import one_blas_thread
+from manykernels.kernels.base import DEFAULT_RANK, Kernel
 from manykernels.kernels.rows import Rows, inverse_roots, prepare_rows
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class Whitening:
     Williams and Seeger (2001), Using the Nyström method to speed up kernel machines.
     """
 
-    whiten: Array
+    whiten: Values
 
     @property
     def n_columns(self) -> int:
@@ -56,7 +57,7 @@ class Whitening:
         names: Sequence[str],
         source: FeatureGroup,
         rows: Rows,
-    ) -> Array:
+    ) -> Values:
         """phi of rows in float64; the landmarks are the rows of `source`."""
         ((_, block),) = source.blocks(kernels, names, rows, source.rows)
         return np.asarray(block @ self.whiten)
@@ -78,7 +79,7 @@ class RandomFourier:
     Yu et al. (2016), Orthogonal random features.
     """
 
-    frequencies: Array
+    frequencies: Values
 
     @property
     def n_columns(self) -> int:
@@ -91,7 +92,7 @@ class RandomFourier:
         names: Sequence[str],
         source: FeatureGroup,
         rows: Rows,
-    ) -> Array:
+    ) -> Values:
         """phi of rows in float64."""
         angles = np.asarray(rows.values @ self.frequencies)
         phi = np.concatenate([np.cos(angles), np.sin(angles)], axis=1)
@@ -121,8 +122,8 @@ class TensorSketch:
     maps.
     """
 
-    buckets: Array
-    signs: Array
+    buckets: Values
+    signs: Values
     n_columns: int
 
     def features(
@@ -131,7 +132,7 @@ class TensorSketch:
         names: Sequence[str],
         source: FeatureGroup,
         rows: Rows,
-    ) -> Array:
+    ) -> Values:
         """phi of rows in float64."""
         kernel: Any = kernels[source.members[0]]
         product: Any = 1.0
@@ -141,7 +142,7 @@ class TensorSketch:
             product = product * np.fft.rfft(self._sketch(rows.values, buckets, scaled))
         return np.asarray(np.fft.irfft(product, self.n_columns))
 
-    def _sketch(self, values: Any, buckets: Array, signs: Array) -> Array:
+    def _sketch(self, values: Any, buckets: Values, signs: Values) -> Values:
         """Entries of a row added up by bucket, and the constant in its own."""
         places = (np.arange(len(buckets) - 1), buckets[:-1])
         shape = (len(buckets) - 1, self.n_columns)
@@ -199,7 +200,7 @@ def fit_map(
 
 def landmark_matrix(
     kernels: Sequence[Kernel], names: Sequence[str], source: FeatureGroup
-) -> tuple[Array, Array]:
+) -> tuple[Values, Values]:
     """D k(L, L) D with a unit diagonal, exactly symmetric, and the diagonal of D."""
     f = source.members[0]
     ((_, block),) = source.blocks(kernels, names, source.rows, source.rows)
@@ -211,7 +212,7 @@ def landmark_matrix(
     return 0.5 * (block + block.T), roots
 
 
-def orthogonal_normals(n_rows: int, n_columns: int, rng: np.random.Generator) -> Array:
+def orthogonal_normals(n_rows: int, n_columns: int, rng: np.random.Generator) -> Values:
     """Standard normal columns, orthogonal within each batch of `n_rows` of them.
 
     Each column is a normal vector, so means over columns stay unbiased; columns of a
@@ -226,7 +227,7 @@ def orthogonal_normals(n_rows: int, n_columns: int, rng: np.random.Generator) ->
     return np.ascontiguousarray(np.concatenate(batches, axis=1)[:, :n_columns])
 
 
-def _fit_whitening(matrix: Array, roots: Array) -> Whitening:
+def _fit_whitening(matrix: Values, roots: Values) -> Whitening:
     # Threads of BLAS wait for each other in small eigenproblems.
     with one_blas_thread():
         values, vectors = eigh(matrix)

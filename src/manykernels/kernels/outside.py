@@ -8,14 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from manykernels.base.arrays import Values
 from manykernels.kernels import bandwidth
-from manykernels.kernels.base import (
-    Array,
-    Kernel,
-    Normalize,
-    callable_name,
-    require_positive,
-)
+from manykernels.kernels.base import Kernel, Normalize, callable_name, require_positive
 
 
 @dataclass(frozen=True, repr=False)
@@ -41,7 +36,7 @@ class Custom(Kernel):
             [0.368, 1.   ]]], dtype=float32)
     """
 
-    function: Callable[..., Array]
+    function: Callable[..., Values]
 
     kind: ClassVar[str] = "custom"
     family: ClassVar[str] = "custom"
@@ -67,7 +62,7 @@ class Precomputed(Kernel):
     """A given kernel matrix, K[i, j] = k(x_i, x_j).
 
     ``columns=k`` picks matrix k of the given stack; without it there is one such kernel
-    per matrix. The default normalisation is "trace": rows of a new matrix hold
+    per matrix. The default normalization is "trace": rows of a new matrix hold
     k(x, x_j) for the training rows only, so k(x, x) of a new row is not known.
 
     Examples
@@ -120,7 +115,7 @@ class Distance(Kernel):
         """Put a number in place of "mean"; `values` is the training matrix."""
         return replace(self, scale=bandwidth.mean_distance(self.scale, values))
 
-    def apply(self, block: Array) -> Array:
+    def apply(self, block: Values) -> Values:
         """exp(-block / scale)."""
         block *= -1.0 / float(self.scale)
         return np.exp(block, out=block)

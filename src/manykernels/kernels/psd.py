@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from scipy.linalg import eigh, eigvalsh
 
-from manykernels.kernels.base import Array
+from manykernels.base.arrays import Values
 
 Psd: TypeAlias = Literal["check", "clip", "skip"]
 
@@ -32,19 +32,19 @@ class Clip:
         U times the root of the eigenvalues.
     """
 
-    whiten: Array
-    features: Array
+    whiten: Values
+    features: Values
 
-    def between(self, rows: Array | slice, columns: Array | slice) -> Array:
+    def between(self, rows: Values | slice, columns: Values | slice) -> Values:
         """Clipped values between reference rows."""
         return self.features[rows] @ self.features[columns].T
 
-    def against(self, block: Array) -> Array:
+    def against(self, block: Values) -> Values:
         """Clipped values of new rows, given their values with all training rows."""
         return (block @ self.whiten) @ self.features.T
 
 
-def sample_rows(n: int) -> Array:
+def sample_rows(n: int) -> Values:
     """Return all rows if there are few, otherwise 256 drawn with a fixed seed."""
     if n <= SAMPLE_ROWS:
         return np.arange(n)
@@ -52,7 +52,7 @@ def sample_rows(n: int) -> Array:
     return np.sort(drawn)
 
 
-def check_matrix(matrix: Array, name: str) -> None:
+def check_matrix(matrix: Values, name: str) -> None:
     """Raise if a principal submatrix has a negative eigenvalue.
 
     By interlacing, the whole matrix then has one at least as negative.
@@ -68,7 +68,7 @@ def check_matrix(matrix: Array, name: str) -> None:
         )
 
 
-def _clearly_positive(matrix: Array) -> bool:
+def _clearly_positive(matrix: Values) -> bool:
     """Whether a Cholesky factor exists, at a tenth of the price of eigenvalues.
 
     The shift is at most the tolerance times the largest eigenvalue, which is at least
@@ -84,7 +84,7 @@ def _clearly_positive(matrix: Array) -> bool:
     return True
 
 
-def clip_matrix(matrix: Array) -> Clip | None:
+def clip_matrix(matrix: Values) -> Clip | None:
     """Return the projection for an indefinite matrix, None if there is no need."""
     values, vectors = eigh(matrix.astype(np.float64))
     limit = TOLERANCE * float(np.abs(values).max())

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import additive_chi2_kernel
 
-from manykernels.kernels.base import Array
+from manykernels.base.arrays import Values
 
 
 @dataclass
@@ -32,30 +32,30 @@ class Rows:
     """
 
     values: Any
-    squares: Array
-    shifts: Array | None = None
+    squares: Values
+    shifts: Values | None = None
 
     def __len__(self) -> int:
         """Count the rows."""
         return int(self.values.shape[0])
 
-    def take(self, index: Array | slice) -> Rows:
+    def take(self, index: Values | slice) -> Rows:
         """Return the chosen rows (views if `index` is a slice)."""
         shifts = None if self.shifts is None else self.shifts[index]
         return Rows(self.values[index], self.squares[index], shifts)
 
 
-def prepare_rows(values: Any, offset: Array | None = None, dtype: Any = None) -> Rows:
+def prepare_rows(values: Any, offset: Values | None = None, dtype: Any = None) -> Rows:
     """Subtract the offset and compute squared norms in float64."""
     dtype = values.dtype if dtype is None else dtype
     if offset is None:
         return Rows(_cast(values, dtype), squared_norms(values))
-    centred = values - offset
-    shifts = centred @ offset + 0.5 * (offset @ offset)
-    return Rows(_cast(centred, dtype), squared_norms(centred), shifts)
+    centered = values - offset
+    shifts = centered @ offset + 0.5 * (offset @ offset)
+    return Rows(_cast(centered, dtype), squared_norms(centered), shifts)
 
 
-def squared_norms(values: Any) -> Array:
+def squared_norms(values: Any) -> Values:
     """||x_i||^2 in float64, without a float64 copy of the whole table."""
     if sp.issparse(values):
         squared = values.astype(np.float64)
@@ -63,12 +63,12 @@ def squared_norms(values: Any) -> Array:
     return np.einsum("ij,ij->i", values, values, dtype=np.float64)
 
 
-def pairwise(family: str, a: Rows, b: Rows) -> Array:
+def pairwise(family: str, a: Rows, b: Rows) -> Values:
     """The family's quantity for all pairs of rows, shape (len(a), len(b))."""
     return _PAIRWISE[family](a.values, b.values)
 
 
-def derive(form: str, shared: Array, a: Rows, b: Rows) -> Array:
+def derive(form: str, shared: Values, a: Rows, b: Rows) -> Values:
     """A new block of one kernel's form from the shared quantity."""
     if form == "squared_distance":
         return _squared_distances(shared, a, b)
@@ -80,7 +80,7 @@ def derive(form: str, shared: Array, a: Rows, b: Rows) -> Array:
     return block
 
 
-def form_diagonal(form: str, rows: Rows) -> Array:
+def form_diagonal(form: str, rows: Rows) -> Values:
     """The form's value of each row with itself, float64."""
     if form == "dot":
         return _plain(rows)
@@ -91,53 +91,53 @@ def form_diagonal(form: str, rows: Rows) -> Array:
     return np.full(len(rows), 1.0 if form == "constant" else 0.0)
 
 
-def add_outer(block: Array, left: Array, right: Array) -> None:
+def add_outer(block: Values, left: Values, right: Values) -> None:
     """block[i, j] += left[i] + right[j], in place and in the block's precision."""
     block += left.astype(block.dtype)[:, None]
     block += right.astype(block.dtype)[None, :]
 
 
-def scale_outer(block: Array, left: Array, right: Array) -> None:
+def scale_outer(block: Values, left: Values, right: Values) -> None:
     """block[i, j] *= left[i] * right[j], in place and in the block's precision."""
     block *= left.astype(block.dtype)[:, None]
     block *= right.astype(block.dtype)[None, :]
 
 
-def inverse_roots(squares: Array) -> Array:
+def inverse_roots(squares: Values) -> Values:
     """1 / sqrt(s), and 0 where s is 0."""
     roots = np.sqrt(squares)
     return np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
 
 
-def _plain(rows: Rows) -> Array:
+def _plain(rows: Rows) -> Values:
     """Squared norms with the offset put back."""
     if rows.shifts is None:
         return rows.squares
     return np.maximum(rows.squares + 2.0 * rows.shifts, 0.0)
 
 
-def _squared_distances(shared: Array, a: Rows, b: Rows) -> Array:
+def _squared_distances(shared: Values, a: Rows, b: Rows) -> Values:
     block = shared * shared.dtype.type(-2.0)
     add_outer(block, a.squares, b.squares)
     # Rounding may leave a tiny negative number between equal rows.
     return np.maximum(block, 0.0, out=block)
 
 
-def _dot(a: Any, b: Any) -> Array:
+def _dot(a: Any, b: Any) -> Values:
     if sp.issparse(a) or sp.issparse(b):
         return _dense(sp.csr_array(a) @ sp.csr_array(b).T)
     return a @ b.T
 
 
-def _manhattan(a: Array, b: Array) -> Array:
+def _manhattan(a: Values, b: Values) -> Values:
     return cdist(a, b, "cityblock").astype(a.dtype, copy=False)
 
 
-def _chi_squared(a: Array, b: Array) -> Array:
+def _chi_squared(a: Values, b: Values) -> Values:
     return -additive_chi2_kernel(a, b)
 
 
-def _intersection(a: Array, b: Array) -> Array:
+def _intersection(a: Values, b: Values) -> Values:
     # min(x, y) = (x + y - |x - y|) / 2 turns the sum into an L1 distance.
     total = cdist(a, b, "cityblock")
     total *= -0.5
@@ -145,15 +145,15 @@ def _intersection(a: Array, b: Array) -> Array:
     return np.maximum(total, 0.0, out=total).astype(a.dtype, copy=False)
 
 
-def _constant(a: Any, b: Any) -> Array:
+def _constant(a: Any, b: Any) -> Values:
     return np.ones((a.shape[0], b.shape[0]), dtype=a.dtype)
 
 
-def _row_sums(values: Array) -> Array:
+def _row_sums(values: Values) -> Values:
     return np.asarray(values.sum(axis=1, dtype=np.float64))
 
 
-def _dense(product: Any) -> Array:
+def _dense(product: Any) -> Values:
     return product.toarray() if sp.issparse(product) else np.asarray(product)
 
 

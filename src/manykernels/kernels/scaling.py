@@ -1,4 +1,4 @@
-"""Centring and normalisation of one fitted kernel, with training constants."""
+"""Centering and normalization of one fitted kernel, with training constants."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from manykernels.kernels.base import Array, Kernel
+from manykernels.base.arrays import Values
+from manykernels.kernels.base import Kernel
 from manykernels.kernels.rows import inverse_roots, scale_outer
 
-# Below this share of the largest k(x, x) a centred value is only rounding.
+# Below this share of the largest k(x, x) a centered value is only rounding.
 NOISE = 1e-10
 
 
@@ -17,8 +18,8 @@ NOISE = 1e-10
 class Side:
     """What one side of a block needs: its means and its inverse norms."""
 
-    means: Array | None
-    norms: Array | None
+    means: Values | None
+    norms: Values | None
 
 
 @dataclass
@@ -32,48 +33,48 @@ class Scaling:
     factor : float
         Multiplies every value ("trace", or a constant diagonal).
     norms : array of shape (n,) or None
-        1 / sqrt of the centred k(x_j, x_j) ("diagonal").
+        1 / sqrt of the centered k(x_j, x_j) ("diagonal").
     means : array of shape (n,) or None
         Mean of k(x_j, .) over all training rows.
     total : float
         Mean of ``means`` over all training rows.
     noise : float
-        Centred k(x, x) up to this size count as zero.
+        Centered k(x, x) up to this size count as zero.
     direction : array of shape (d,) or None
         Mean feature vector, where the kernel has explicit features.
     """
 
-    diagonal: Array
+    diagonal: Values
     factor: float = 1.0
-    norms: Array | None = None
-    means: Array | None = None
+    norms: Values | None = None
+    means: Values | None = None
     total: float = 0.0
     noise: float = 0.0
-    direction: Array | None = None
+    direction: Values | None = None
 
-    def side(self, ids: Array | slice) -> Side:
+    def side(self, ids: Values | slice) -> Side:
         """Return the constants of some reference rows."""
         pick = [
             None if part is None else part[ids] for part in (self.means, self.norms)
         ]
         return Side(*pick)
 
-    def new_side(self, diagonal: Array | None, means: Array | None) -> Side:
+    def new_side(self, diagonal: Values | None, means: Values | None) -> Side:
         """Return the constants of new rows from their k(x, x) and means."""
         if self.norms is None or diagonal is None:
             return Side(means, None)
-        return Side(means, self.inverse_norms(self.centred(diagonal, means)))
+        return Side(means, self.inverse_norms(self.centered(diagonal, means)))
 
-    def centred(self, diagonal: Array, means: Array | None) -> Array:
+    def centered(self, diagonal: Values, means: Values | None) -> Values:
         """k(x, x) - 2 mu(x) + mean of mu."""
         return diagonal if means is None else diagonal - 2.0 * means + self.total
 
-    def inverse_norms(self, centred: Array) -> Array:
-        """1 / sqrt of centred values, 0 for those that are only rounding noise."""
-        return inverse_roots(np.where(centred > self.noise, centred, 0.0))
+    def inverse_norms(self, centered: Values) -> Values:
+        """1 / sqrt of centered values, 0 for those that are only rounding noise."""
+        return inverse_roots(np.where(centered > self.noise, centered, 0.0))
 
-    def finish(self, block: Array, left: Side, right: Side) -> Array:
-        """Centre and normalise a block in place."""
+    def finish(self, block: Values, left: Side, right: Side) -> Values:
+        """Center and normalize a block in place."""
         if left.means is not None and right.means is not None:
             block -= left.means.astype(block.dtype)[:, None]
             block -= (right.means - self.total).astype(block.dtype)[None, :]
@@ -83,13 +84,13 @@ class Scaling:
             block *= self.factor
         return block
 
-    def final_diagonal(self, diagonal: Array, side: Side) -> Array:
-        """Values of rows with themselves after centring and normalisation."""
+    def final_diagonal(self, diagonal: Values, side: Side) -> Values:
+        """Values of rows with themselves after centering and normalization."""
         if side.norms is not None:
             return (side.norms > 0).astype(np.float64)
-        return self.centred(diagonal, side.means) * self.factor
+        return self.centered(diagonal, side.means) * self.factor
 
-    def restrict(self, index: Array) -> Scaling:
+    def restrict(self, index: Values) -> Scaling:
         """Keep the constants of the reference rows `index`."""
         side = self.side(index)
         return replace(
@@ -100,9 +101,9 @@ class Scaling:
 def fit_scaling(
     kernel: Kernel,
     name: str,
-    diagonal: Array,
-    means: Array | None,
-    direction: Array | None = None,
+    diagonal: Values,
+    means: Values | None,
+    direction: Values | None = None,
 ) -> Scaling:
     """Training constants of one kernel from its k(x, x) and row means."""
     _require_diagonal(kernel, name, diagonal)
@@ -110,36 +111,36 @@ def fit_scaling(
     if means is not None:
         scaling.total = float(means.mean())
         scaling.noise = NOISE * float(diagonal.max())
-    centred = scaling.centred(diagonal, means)
-    if not (centred > scaling.noise).any():
-        centring = " after centring" if kernel.center else ""
+    centered = scaling.centered(diagonal, means)
+    if not (centered > scaling.noise).any():
+        centering = " after centering" if kernel.center else ""
         raise ValueError(
             f"kernel {name!r} must have k(x, x) > 0 on some training row, got "
-            f"none{centring}; leave it out or change its columns."
+            f"none{centering}; leave it out or change its columns."
         )
     if kernel.normalize == "trace":
-        scaling.factor = _inverse_mean(name, centred)
+        scaling.factor = _inverse_mean(name, centered)
     elif kernel.normalize == "diagonal":
-        _set_unit_diagonal(scaling, kernel, name, centred)
+        _set_unit_diagonal(scaling, kernel, name, centered)
     scaling.diagonal = scaling.final_diagonal(diagonal, scaling.side(slice(None)))
     return scaling
 
 
 def _set_unit_diagonal(
-    scaling: Scaling, kernel: Kernel, name: str, centred: Array
+    scaling: Scaling, kernel: Kernel, name: str, centered: Values
 ) -> None:
     if kernel.family == "given":
-        _require_constant(name, centred)
-        scaling.factor = 1.0 / float(centred.mean())
+        _require_constant(name, centered)
+        scaling.factor = 1.0 / float(centered.mean())
     elif scaling.means is not None or not (
         # Features of an approximate kernel come with unit length where they can.
         kernel.unit_diagonal or kernel.approximate is not None
     ):
-        scaling.norms = scaling.inverse_norms(centred)
+        scaling.norms = scaling.inverse_norms(centered)
 
 
-def _inverse_mean(name: str, centred: Array) -> float:
-    mean = float(centred.mean())
+def _inverse_mean(name: str, centered: Values) -> float:
+    mean = float(centered.mean())
     if mean <= 0:
         raise ValueError(
             f"kernel {name!r} needs a positive mean of k(x, x) for normalize='trace', "
@@ -148,18 +149,18 @@ def _inverse_mean(name: str, centred: Array) -> float:
     return 1.0 / mean
 
 
-def _require_constant(name: str, centred: Array) -> None:
-    low, high = float(centred.min()), float(centred.max())
+def _require_constant(name: str, centered: Values) -> None:
+    low, high = float(centered.min()), float(centered.max())
     if high - low > 1e-4 * high:
         raise ValueError(
             f"kernel {name!r} can have normalize='diagonal' only with a constant "
             f"training diagonal because k(x, x) of new rows is not given, got values "
-            f"from {low:.4g} to {high:.4g}; use normalize='trace' or normalise the "
+            f"from {low:.4g} to {high:.4g}; use normalize='trace' or normalize the "
             f"matrices yourself."
         )
 
 
-def _require_diagonal(kernel: Kernel, name: str, diagonal: Array) -> None:
+def _require_diagonal(kernel: Kernel, name: str, diagonal: Values) -> None:
     smallest = float(diagonal.min())
     if kernel.normalize == "diagonal" and smallest < 0:
         raise ValueError(

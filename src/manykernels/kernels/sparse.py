@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from manykernels.kernels.base import Array
+from manykernels.base.arrays import Values
 from manykernels.kernels.build import BLOCK_BYTES, row_blocks
 from manykernels.kernels.evaluate import between
 
@@ -26,7 +26,7 @@ def sparse_matrices(fitted: KernelSet) -> list[Any]:
     return [_mirrored(*both) for both in zip(parts, diagonals, strict=True)]
 
 
-def _strict_upper(block: Array, start: int, n: int) -> Any:
+def _strict_upper(block: Values, start: int, n: int) -> Any:
     """Entries right of the diagonal, where column 0 of the block is `start`."""
     upper = np.triu(block, 1)
     rows, columns = np.nonzero(upper)
@@ -34,6 +34,6 @@ def _strict_upper(block: Array, start: int, n: int) -> Any:
     return sp.csr_array(entries, shape=(len(block), n))
 
 
-def _mirrored(parts: list[Any], diagonal: Array) -> Any:
+def _mirrored(parts: list[Any], diagonal: Values) -> Any:
     upper = sp.csr_array(sp.vstack(parts, format="csr"))
     return sp.csr_array(upper + upper.T + sp.diags_array(diagonal))

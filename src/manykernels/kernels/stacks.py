@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from manykernels.kernels.base import Array
+from manykernels.base.arrays import Values
 
 # Not a power of two: rows of a tile would then compete for the same cache lines.
 TILE = 384
@@ -23,19 +23,19 @@ SYMMETRY_TOLERANCE = 1e-5
 class GivenRows:
     """Rows of a given matrix, and the columns that stand for them."""
 
-    values: Array
-    ids: Array | slice
+    values: Values
+    ids: Values | slice
 
     def __len__(self) -> int:
         """Count the rows."""
         return len(self.values)
 
-    def take(self, index: Array | slice) -> GivenRows:
+    def take(self, index: Values | slice) -> GivenRows:
         """Return the chosen rows of new data."""
         return GivenRows(self.values[index], self.ids)
 
 
-def read_stack(X: Any) -> list[Array]:
+def read_stack(X: Any) -> list[Values]:
     """The matrices of a stack, as views.
 
     >>> stack = np.zeros((3, 5, 5))  # (n_kernels, n, n)
@@ -65,7 +65,7 @@ def read_stack(X: Any) -> list[Array]:
     return matrices
 
 
-def check_training_stack(matrices: list[Array]) -> None:
+def check_training_stack(matrices: list[Values]) -> None:
     """Raise unless the matrices are square, as a training stack must be."""
     rows, columns = matrices[0].shape
     if rows != columns:
@@ -75,7 +75,7 @@ def check_training_stack(matrices: list[Array]) -> None:
         )
 
 
-def check_new_stack(matrices: list[Array], n_matrices: int, n_train: int) -> None:
+def check_new_stack(matrices: list[Values], n_matrices: int, n_train: int) -> None:
     """Raise unless new rows come with the kernels and columns of training."""
     if len(matrices) != n_matrices:
         raise ValueError(
@@ -89,7 +89,7 @@ def check_new_stack(matrices: list[Array], n_matrices: int, n_train: int) -> Non
         )
 
 
-def check_training_matrix(matrix: Array, name: str, nonnegative: bool) -> None:
+def check_training_matrix(matrix: Values, name: str, nonnegative: bool) -> None:
     """Finite, non-zero and symmetric, in one pass over tiles."""
     largest = gap = 0.0
     for rows, columns in symmetric_tiles(len(matrix)):
@@ -123,14 +123,14 @@ def symmetric_tiles(n: int, size: int = TILE) -> list[tuple[slice, slice]]:
     return [(rows, cuts[j]) for i, rows in enumerate(cuts) for j in range(i, len(cuts))]
 
 
-def symmetric_gap(block: Array) -> float:
+def symmetric_gap(block: Values) -> float:
     """Largest difference to the mirror image, relative to the largest entry."""
     largest = float(np.abs(block).max())
     gap = float(np.abs(block - block.T).max())
     return gap / largest if largest > 0 else 0.0
 
 
-def require_finite(block: Array, name: str) -> None:
+def require_finite(block: Values, name: str) -> None:
     """Raise if a block of a given or custom kernel holds NaN or infinity."""
     if not np.isfinite(block).all():
         raise ValueError(
@@ -139,7 +139,7 @@ def require_finite(block: Array, name: str) -> None:
         )
 
 
-def require_nonnegative(values: Array, name: str) -> None:
+def require_nonnegative(values: Values, name: str) -> None:
     """Raise if a kernel defined for values >= 0 gets others."""
     smallest = float(values.min()) if values.size else 0.0
     if smallest < 0:
@@ -149,7 +149,7 @@ def require_nonnegative(values: Array, name: str) -> None:
         )
 
 
-def _require_same_shape(matrices: list[Array]) -> None:
+def _require_same_shape(matrices: list[Values]) -> None:
     if not matrices:
         raise ValueError("expected at least one given kernel, got none; pass one.")
     for k, matrix in enumerate(matrices):

@@ -6,11 +6,8 @@ from manykernels.losses.residual import EpsilonInsensitive, Huber, Squared
 from manykernels.losses.smoothed_hinge import SmoothedHinge
 from manykernels.losses.softmax import Softmax
 from manykernels.losses.squared_hinge import SquaredHinge
-from manykernels.losses.structured import CRF, ChainLoss, StructuredHinge
 
 __all__ = [
-    "CRF",
-    "ChainLoss",
     "EpsilonInsensitive",
     "Huber",
     "Loss",
@@ -19,5 +16,4 @@ __all__ = [
     "Softmax",
     "Squared",
     "SquaredHinge",
-    "StructuredHinge",
 ]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from manykernels.base.arrays import Array
+
 Target = NDArray[Any]  # outputs as int64, or values as float64 (rows, outputs)
 
 

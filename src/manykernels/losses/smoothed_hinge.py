@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from manykernels.base.arrays import Array
 from manykernels.losses.hinge import balanced_scale, feasible_balanced, is_balanced
 
-Array = NDArray[np.float64]
 Target = NDArray[np.int64]
 
 

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp, softmax, xlogy
 
+from manykernels.base.arrays import Array
 from manykernels.losses.hinge import balanced_scale, feasible_balanced, is_balanced
 
-Array = NDArray[np.float64]
 Target = NDArray[np.int64]
 
 

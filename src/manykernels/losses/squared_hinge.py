@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from manykernels.base.arrays import Array
+
 Target = NDArray[np.int64]
 
 SLACK = 1e-9

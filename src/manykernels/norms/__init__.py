@@ -1,4 +1,4 @@
-"""Group norms, regularisers and proximity operators: functions of block norms."""
+"""Group norms, regularizers and proximity operators: functions of block norms."""
 
 from manykernels.norms.group import LpGroupNorm
 from manykernels.norms.prox import (
@@ -11,19 +11,19 @@ from manykernels.norms.prox import (
     prox_squared_l2,
     prox_squared_p,
 )
-from manykernels.norms.regularisers import (
+from manykernels.norms.regularizers import (
     ElasticNetMKL,
     GroupLasso,
     OverlappingGroups,
     PowerNorm,
-    Regulariser,
+    Regularizer,
     SparseGroupLasso,
     SparseMKL,
     SquaredL2,
     SquaredPNorm,
     SumOf,
     Term,
-    regulariser_value,
+    regularizer_value,
     successive_prox,
 )
 
@@ -33,7 +33,7 @@ __all__ = [
     "LpGroupNorm",
     "OverlappingGroups",
     "PowerNorm",
-    "Regulariser",
+    "Regularizer",
     "SparseGroupLasso",
     "SparseMKL",
     "SquaredL2",
@@ -48,6 +48,6 @@ __all__ = [
     "prox_sparse_mkl",
     "prox_squared_l2",
     "prox_squared_p",
-    "regulariser_value",
+    "regularizer_value",
     "successive_prox",
 ]

@@ -7,12 +7,10 @@ themselves are rescaled by a_f / b_f, so nothing here knows what a block is.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from manykernels.base.arrays import Array
 from manykernels.norms.group import p_norm
-
-Array = NDArray[np.float64]
 
 NEWTON_STEPS = 100  # never needed: a step at least divides the excess by e
 VANISHING = 1e-200  # steps below this change nothing, and dividing by them overflows

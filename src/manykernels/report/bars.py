@@ -9,7 +9,7 @@ import numpy as np
 
 
 class Bar(NamedTuple):
-    """One bar: its label, its length and the group that gives its colour."""
+    """One bar: its label, its length and the group that gives its color."""
 
     label: str
     weight: float

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from manykernels.report.pictures import COLOURS, GREY, _tidy
+from manykernels.report.pictures import COLORS, GRAY, _tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,7 +20,7 @@ def plot_interactions(
 ) -> Any:
     """Draw one horizontal bar per interaction, strongest on top.
 
-    Bars are coefficients of products of scaled columns, coloured by sign; where a
+    Bars are coefficients of products of scaled columns, colored by sign; where a
     product is no single feature they are kernel weights.
 
     Parameters
@@ -50,10 +50,10 @@ def plot_interactions(
     ax = _new_axes(shown) if ax is None else ax
     signed = not np.isnan(table["coefficient"][:shown]).any()
     values = np.asarray(table["coefficient" if signed else "weight"][:shown])
-    ax.barh(range(shown), values, color=_colours(table["sign"][:shown]))
+    ax.barh(range(shown), values, color=_colors(table["sign"][:shown]))
     ax.set_yticks(range(shown), _labels(table, shown), fontsize=8)
     ax.invert_yaxis()
-    ax.axvline(0.0, color=GREY, lw=0.8)
+    ax.axvline(0.0, color=GRAY, lw=0.8)
     what = "coefficient of the product of scaled columns" if signed else "kernel weight"
     ax.set_xlabel(what)
     more = table.n_rows - shown
@@ -70,9 +70,9 @@ def _new_axes(n_bars: int) -> Axes:
     return figure.add_subplot()
 
 
-def _colours(signs: Any) -> list[str]:
+def _colors(signs: Any) -> list[str]:
     """Blue for positive, orange for negative, green where there is no sign."""
-    names = {1: COLOURS[0], -1: COLOURS[1], 0: COLOURS[2]}
+    names = {1: COLORS[0], -1: COLORS[1], 0: COLORS[2]}
     return [names[int(sign)] for sign in signs]
 
 

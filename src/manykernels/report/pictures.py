@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito's palette: told apart with any common colour blindness.
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
-GREY = "#666666"
+# Okabe and Ito's palette: told apart with any common color blindness.
+COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
+GRAY = "#666666"
 MOST_BARS = 16
 
 
@@ -27,7 +27,7 @@ def plot_weights(
     groups: Sequence[str] | None = None,
     limit: int = MOST_BARS,
 ) -> None:
-    """Draw one horizontal bar per kernel, largest on top, coloured by group.
+    """Draw one horizontal bar per kernel, largest on top, colored by group.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def plot_weights(
         ax.barh(
             places,
             [bars[i].weight for i in places],
-            color=COLOURS[order.index(group) % len(COLOURS)],
+            color=COLORS[order.index(group) % len(COLORS)],
             label=f"{group} ({groups.count(group)} kernels, {total:.0%} of the weight)",
         )
     ax.set_yticks(range(len(bars)), [bar.label for bar in bars], fontsize=8)
@@ -66,9 +66,9 @@ def plot_convergence(ax: Axes, history: Sequence[Epoch]) -> None:
     The optimum lies in the shaded band between the two.
     """
     epochs, best, bound = _certificate(history)
-    ax.plot(epochs, best, "o-", color=COLOURS[0], ms=3, label="objective")
-    ax.plot(epochs, bound, "s--", color=COLOURS[1], ms=3, label="certified lower bound")
-    ax.fill_between(epochs, bound, best, color=GREY, alpha=0.15, lw=0)
+    ax.plot(epochs, best, "o-", color=COLORS[0], ms=3, label="objective")
+    ax.plot(epochs, bound, "s--", color=COLORS[1], ms=3, label="certified lower bound")
+    ax.fill_between(epochs, bound, best, color=GRAY, alpha=0.15, lw=0)
     # Worth a logarithm only when it spans decades; a bound of zero has none.
     if 0.0 < 10.0 * bound.min() < best.max():
         ax.set_yscale("log")
@@ -82,11 +82,11 @@ def plot_gap(ax: Axes, history: Sequence[Epoch], tol: float | None = None) -> No
     """Draw the certified relative gap after every epoch, and the tolerance."""
     epochs = [line.epoch for line in history]
     gaps = [line.gap for line in history]
-    ax.plot(epochs, gaps, "o-", color=COLOURS[2], ms=3)
+    ax.plot(epochs, gaps, "o-", color=COLORS[2], ms=3)
     if any(gap > 0.0 for gap in gaps):
         ax.set_yscale("log")
     if tol:
-        ax.axhline(tol, color=GREY, lw=1, ls=":")
+        ax.axhline(tol, color=GRAY, lw=1, ls=":")
         ax.annotate(f"tol = {tol:g}", (epochs[0], tol), fontsize=8, va="bottom")
     ax.set_ylabel("relative gap")
     _epoch_axis(ax)
@@ -101,7 +101,7 @@ def plot_fit(
     ----------
     model : fitted MKLClassifier
     groups : sequence of str, optional
-        What each kernel belongs to; gives the colours.
+        What each kernel belongs to; gives the colors.
     title : str, optional
 
     Examples

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from manykernels.base.arrays import Array
 from manykernels.norms.group import LpGroupNorm
 from manykernels.solvers.state import Remembers
-
-Array = NDArray[np.float64]
 
 MEMORY = 4  # rounds remembered
 SMALL = 0.1  # weights below this share of the largest move on their own

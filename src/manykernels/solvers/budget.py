@@ -5,12 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
-from manykernels.banks.base import Index
-
-Array = NDArray[np.float64]
+from manykernels.base.arrays import Array, Index
 
 POLICIES = ("smallest", "oldest", "project")
 # Share of the mean diagonal that is added to it: kept rows may be nearly alike.
@@ -60,7 +57,7 @@ class Budget:
         """Support rows beyond which a pass pauses to remove some.
 
         Removal does the less harm the fewer rows go at a time. Projection loses little
-        whenever it comes, and a factorisation costs a third of size^3.
+        whenever it comes, and a factorization costs a third of size^3.
         """
         return 2 * self.size if self.projects else self.size
 

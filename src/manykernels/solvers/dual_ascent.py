@@ -5,11 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from manykernels.banks.base import Array, Index, support_of
-from manykernels.hot.threads import one_blas_thread
+from manykernels.banks.base import support_of
+from manykernels.base.arrays import Array, Index
+from manykernels.base.threads import one_blas_thread
 from manykernels.losses.hinge import margins
 from manykernels.solvers.acceleration import WeightSearch
 from manykernels.solvers.levels import LevelSearch
@@ -67,6 +69,8 @@ class DualAscent:
     Crammer and Singer (2001) for the row problem; the weights follow Kloft et al.
     (2011) with Anderson (1965) mixing, and Xu et al. (2009) at p = 1.
     """
+
+    certified: ClassVar[bool] = True  # warns where the gap stays above tol
 
     tol: float = 1e-2
     max_iter: int = 200

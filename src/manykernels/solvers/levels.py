@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize, nnls
 
+from manykernels.base.arrays import Array
 from manykernels.solvers.mixture import DualMixture
 from manykernels.solvers.state import Remembers
-
-Array = NDArray[np.float64]
 
 # How far from the lower bound to the best value the next weights aim; near 1, steps
 # are short. The first is the most ambitious that works well; where planes whose dual
@@ -21,7 +19,7 @@ FEASIBLE = 1e-6  # excess over a constraint of unit length that counts as roundi
 
 
 class LevelSearch(Remembers):
-    r"""Minimise J(d), the optimum under frozen weights d, over the simplex.
+    r"""Minimize J(d), the optimum under frozen weights d, over the simplex.
 
     Every round gives a plane below J, :math:`\ell - \frac12 \sum_f d_f
     \|\theta_f\|^2`. The next weights are the nearest to the last ones at which no

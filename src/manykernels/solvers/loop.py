@@ -10,7 +10,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from manykernels.solvers.problem import Array, Expansion
+from manykernels.base.arrays import Array
+from manykernels.solvers.problem import Expansion
 from manykernels.solvers.state import State
 
 

@@ -9,15 +9,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from manykernels.banks.base import Values
+from manykernels.base.arrays import Array, Values
 from manykernels.hot.mirror import MirrorRule, MirrorState, hinge_sums, mirror_pass
 from manykernels.norms.group import p_norm, p_norms
 from manykernels.solvers.loop import Iterate
 from manykernels.solvers.problem import Expansion, Problem
 from manykernels.solvers.rows import RowCache
 from manykernels.solvers.state import State
-
-Array = NDArray[np.float64]
 
 
 class MirrorDescent:

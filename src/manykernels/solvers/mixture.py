@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from manykernels.base.arrays import Array
 from manykernels.norms.group import LpGroupNorm
 from manykernels.solvers.state import Remembers
-
-Array = NDArray[np.float64]
 
 MEMORY = 12  # dual points kept
 STEEP = 30.0  # dual exponents above this are handled as a maximum
@@ -74,7 +72,7 @@ class DualMixture(Remembers):
 
 
 def _steepest_mixture(linears: Array, norms: Array, start: Array) -> Array:
-    """Shares m that maximise linears . m - s^2 / 2 with s >= every entry of norms' m.
+    """Shares m that maximize linears . m - s^2 / 2 with s >= every entry of norms' m.
 
     A smooth problem in (m, s) of a dozen variables, scaled to values around one.
     """

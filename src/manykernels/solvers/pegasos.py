@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manykernels.hot.threads import one_blas_thread
+from manykernels.base.threads import one_blas_thread
 from manykernels.solvers.loop import Callback, Checkpoint, SolveResult, run
 from manykernels.solvers.mirror import MirrorDescent
 from manykernels.solvers.passes import Passes

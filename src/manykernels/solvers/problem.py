@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from manykernels.banks.base import Bank, block_norms
+from manykernels.base.arrays import Array
 from manykernels.losses.base import Loss, Target
 from manykernels.norms.group import LpGroupNorm
-
-Array = NDArray[np.float64]
 
 LONGEST_RAY = 4.0  # times as long as the point itself: solvers end close to the best
 
@@ -27,7 +25,7 @@ class Expansion:
 
 @dataclass(frozen=True)
 class Problem:
-    r"""minimise :math:`\frac\lambda2 \|w\|_{2,p}^2 + \frac1W \sum_i c_i\, loss_i`.
+    r"""minimize :math:`\frac\lambda2 \|w\|_{2,p}^2 + \frac1W \sum_i c_i\, loss_i`.
 
     W is the sum of the sample weights c and :math:`\lambda = 1 / (C W)`: with unit
     weights, C times the sum of the losses plus half the squared norm, divided by C N.
@@ -69,7 +67,7 @@ class Problem:
 
     @property
     def reg(self) -> float:
-        """The regularisation lambda = 1 / (C W)."""
+        """The regularization lambda = 1 / (C W)."""
         return 1.0 / (self.C * float(self.sample_weight.sum()))
 
     @property
@@ -112,7 +110,7 @@ class Problem:
         return self.reg * self.norm.value(block_norms) + float(mean_loss)
 
     def best_scale(self, scores: Array, block_norms: Array) -> float:
-        """The t between 1/2 and 2 that minimises the objective of t * model.
+        """The t between 1/2 and 2 that minimizes the objective of t * model.
 
         With a huge C, margins that miss 1 by rounding alone cost more than the whole
         norm; a slightly longer model does not miss them.

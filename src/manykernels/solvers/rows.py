@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from manykernels.banks.base import Bank, Index, Values
+from manykernels.banks.base import Bank
 from manykernels.banks.gram import GramBank
+from manykernels.base.arrays import Index, Values
 from manykernels.solvers.state import State
 
 CACHE_BYTES = 256 << 20

@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from manykernels.banks.base import Array, Index, Values, support_of
+from manykernels.banks.base import support_of
 from manykernels.banks.ondemand import OnDemandBank
+from manykernels.base.arrays import Array, Index, Values
+from manykernels.base.threads import in_slices
 from manykernels.hot.mirror import MirrorState
-from manykernels.hot.threads import in_slices
 from manykernels.kernels import KernelSet
 from manykernels.kernels.evaluate import between
 from manykernels.norms.group import LpGroupNorm, p_norm

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from manykernels.base.arrays import Array, Index
 from manykernels.norms.group import LpGroupNorm, p_norms
-from manykernels.solvers.ridge_weights import newton_weights
+from manykernels.solvers.regression.ridge_weights import newton_weights
 from manykernels.solvers.state import Remembers
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 ARMIJO = 0.05  # share of the promised decrease that a step must keep
 SHORTEST = 1e-4  # of a step; then rounding hides the decrease

@@ -6,17 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from manykernels.banks.base import (
-    Array,
-    Bank,
-    Index,
-    Values,
-    block_norms,
-    support_of,
-)
+from manykernels.banks.base import Bank, block_norms, support_of
 from manykernels.banks.gram import GramBank
+from manykernels.base.arrays import Array, Index, Values
+from manykernels.base.threads import in_slices
 from manykernels.hot.dual import best_stretch, dual_sweeps, frozen_values, gather_square
-from manykernels.hot.threads import in_slices
 from manykernels.losses.hinge import margins
 from manykernels.solvers.loop import relative_gap
 from manykernels.solvers.problem import Problem
@@ -119,7 +113,7 @@ def stretched(
     target, bound : array of shape (rows,)
         Labels, and the weights of the losses.
     norm_value : float
-        The regulariser of the model itself.
+        The regularizer of the model itself.
     """
     stretch, value = best_stretch(margins(scores, target), bound, 2.0 * norm_value)
     return float(stretch), float(value)

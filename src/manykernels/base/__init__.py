@@ -1,0 +1,1 @@
+"""What every layer stands on: array types, threads, memory limits."""

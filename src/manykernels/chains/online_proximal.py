@@ -1,0 +1,235 @@
+"""The online proximal method: a step on one loss, then a step on every regularizer."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manykernels.base.arrays import Array
+from manykernels.chains.decoder import viterbi
+from manykernels.chains.descent import ChainDescent, ChainProgress
+from manykernels.chains.problem import ChainProblem, ChainWeights
+from manykernels.solvers.loop import InterruptedFitWarning
+
+STEPS = ("constant", "sqrt", "epoch", "strong")
+TRIED_STEPS = (0.01, 0.1, 1.0, 10.0)
+TRIAL_EPOCHS = 5
+
+
+class ChainEpoch(NamedTuple):
+    """One line of the history."""
+
+    epoch: int
+    time: float
+    objective: float  # of the last model
+    online_loss: float  # mean loss of the chains before each of them was learned
+    updates: int
+
+
+ChainCallback = Callable[[ChainEpoch], object]
+Validate = Callable[[ChainWeights], float]
+
+
+@dataclass(frozen=True)
+class ChainResult:
+    """The chosen model, and where the method stood at the end."""
+
+    weights: ChainWeights
+    block_norms: Array  # of the chosen model; the label pairs are the last
+    progress: ChainProgress
+    objective: float
+    history: list[ChainEpoch]
+    eta0: float
+    stopped: bool
+
+
+@dataclass(frozen=True)
+class OnlineProximal:
+    r"""w <- prox_J( ... prox_1(w - eta g)), then projection on a ball.
+
+    g is a subgradient of one chain's loss and prox_j the proximity operator of
+    :math:`\eta \lambda \Omega_j`.
+
+    Parameters
+    ----------
+    epochs : int
+        Passes over the chains in random order.
+    step : {"constant", "sqrt", "epoch", "strong"}
+        eta0, eta0 / sqrt(t), eta0 / sqrt(epoch), or 1 / (sigma t) for losses or
+        regularizers that are sigma-strongly convex.
+    eta0 : float or "auto"
+        "auto" takes, from 0.01, 0.1, 1 and 10, the one with the smallest objective
+        after five epochs, or with the best score where `solve` is given a
+        validation function.
+    sigma : float, optional
+        Of "strong"; the problem's lambda if not given.
+    radius : float, "bound" or None
+        Project on :math:`\|w\| \le` radius; "bound" takes one that the optimum is
+        known to obey.
+    average : bool
+        Return the mean of all models instead of the last.
+    random_state : int, Generator or None
+
+    References
+    ----------
+    Martins, Smith, Xing, Aguiar, Figueiredo: Online Learning of Structured Predictors
+    with Multiple Kernels, AISTATS 2011, Algorithm 1.
+    """
+
+    epochs: int = 20
+    step: str = "epoch"
+    eta0: float | str = 0.1
+    sigma: float | None = None
+    radius: float | str | None = None
+    average: bool = False
+    random_state: int | np.random.Generator | None = None
+
+    def __post_init__(self) -> None:
+        if self.step not in STEPS:
+            raise ValueError(
+                f"step must be one of {', '.join(STEPS)}, got {self.step!r}; choose "
+                "'epoch' if in doubt."
+            )
+        if isinstance(self.eta0, str) and self.eta0 != "auto":
+            raise ValueError(
+                f"eta0 must be a positive number or 'auto', got {self.eta0!r}; try 0.1."
+            )
+        if isinstance(self.radius, str) and self.radius != "bound":
+            raise ValueError(
+                f"radius must be a positive number, 'bound' or None, got "
+                f"{self.radius!r}; choose None for no projection."
+            )
+
+    def solve(
+        self,
+        problem: ChainProblem,
+        start: ChainProgress | None = None,
+        callback: ChainCallback | None = None,
+        validate: Validate | None = None,
+    ) -> ChainResult:
+        """Learn from the chains; the callback may stop it by returning True.
+
+        Parameters
+        ----------
+        problem : ChainProblem
+        start : ChainProgress, optional
+            Go on from there.
+        callback : callable, optional
+            Called with each line of the history.
+        validate : callable, optional
+            A score of a model, higher is better, by which eta0 is chosen.
+        """
+        rng = np.random.default_rng(self.random_state)
+        if self.eta0 == "auto":
+            seed = int(rng.integers(2**32))
+            chosen = replace(self, eta0=self.best_step(problem, start, seed, validate))
+            return chosen._run(problem, start, callback, np.random.default_rng(seed))
+        return self._run(problem, start, callback, rng)
+
+    def best_step(
+        self,
+        problem: ChainProblem,
+        start: ChainProgress | None = None,
+        seed: int = 0,
+        validate: Validate | None = None,
+    ) -> float:
+        """The eta0 that does best after a few epochs, all on the same orders."""
+        trial = replace(self, epochs=min(self.epochs, TRIAL_EPOCHS), random_state=seed)
+
+        def badness(eta0: float) -> float:
+            found = replace(trial, eta0=eta0).solve(problem, start)
+            value = found.objective
+            if validate is not None:
+                value = -validate(found.weights)
+            return value if np.isfinite(value) else np.inf
+
+        return min(TRIED_STEPS, key=badness)
+
+    def _run(
+        self,
+        problem: ChainProblem,
+        start: ChainProgress | None,
+        callback: ChainCallback | None,
+        rng: np.random.Generator,
+    ) -> ChainResult:
+        descent = ChainDescent(
+            problem, start, averaged=self.average, radius=self.projection(problem)
+        )
+        history: list[ChainEpoch] = []
+        began, stopped = time.perf_counter(), False
+        try:
+            for epoch in range(1, self.epochs + 1):
+                order = rng.permutation(problem.n_chains)
+                steps = self.steps(problem, epoch, descent.n_steps)
+                updates, loss = descent.run_pass(order, steps, rng)
+                seconds, value = time.perf_counter() - began, descent.objective()
+                history.append(ChainEpoch(epoch, seconds, value, loss, updates))
+                stopped = callback is not None and bool(callback(history[-1]))
+                if stopped:
+                    break
+        except KeyboardInterrupt:
+            if not history:
+                raise
+            stopped = True
+            warnings.warn(
+                f"The fit was interrupted after {len(history)} epochs; the model so "
+                "far was kept.",
+                InterruptedFitWarning,
+                stacklevel=2,
+            )
+        return self._result(problem, descent, history, stopped)
+
+    def _result(
+        self,
+        problem: ChainProblem,
+        descent: ChainDescent,
+        history: list[ChainEpoch],
+        stopped: bool,
+    ) -> ChainResult:
+        progress = descent.progress()
+        if self.average:
+            weights = progress.average
+            norms = problem.blocks.block_norms(weights)
+            objective = problem.objective(weights)
+        else:
+            weights, norms = progress.last, descent.block_norms()
+            objective = history[-1].objective if history else descent.objective()
+        eta0 = float(self.eta0)
+        return ChainResult(weights, norms, progress, objective, history, eta0, stopped)
+
+    def steps(self, problem: ChainProblem, epoch: int, n_before: int) -> Array:
+        """The step at every visit of this epoch."""
+        visits = n_before + 1 + np.arange(problem.n_chains)
+        if self.step == "strong":
+            return np.asarray(1.0 / ((self.sigma or problem.reg) * visits), np.float64)
+        divisors: dict[str, Array] = {
+            "constant": np.ones(problem.n_chains),
+            "sqrt": np.sqrt(visits),
+            "epoch": np.full(problem.n_chains, np.sqrt(epoch)),
+        }
+        return np.asarray(float(self.eta0) / divisors[self.step])
+
+    def projection(self, problem: ChainProblem) -> float:
+        """The radius of the ball; infinite for none."""
+        if self.radius is None:
+            return np.inf
+        return problem.radius() if self.radius == "bound" else float(self.radius)
+
+
+def label_accuracy(
+    unary: Array, pairs: Array, target: NDArray[np.int64], starts: Sequence[int]
+) -> float:
+    """Share of the positions that are decoded right.
+
+    Examples
+    --------
+    >>> label_accuracy(np.eye(2), np.zeros((2, 2)), np.array([0, 0]), [0, 2])
+    0.5
+    """
+    return float(np.mean(viterbi(unary, pairs, starts) == target))

@@ -1,0 +1,277 @@
+"""Structured learning on chains: the problem, its blocks and its models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from manykernels.base.arrays import Array, Values
+from manykernels.chains.losses import ChainLoss
+from manykernels.norms.regularizers import Regularizer, Term, regularizer_value
+
+Labels = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class ChainBlocks:
+    """Blocks of a model at all positions: kernels, sparse kernels, explicit features.
+
+    Parameters
+    ----------
+    dense : array of shape (positions, kernels, positions)
+        Values of dense kernels; K_f(i, j) = dense[i, f, j].
+    sparse : sequence of CSR matrices (positions, positions)
+        Kernels with mostly zeros.
+    features : sequence of CSR or arrays (positions, columns)
+        Blocks of explicit features.
+    kernel_block, feature_block : sequence of int
+        Which block of the model each of these is: dense and sparse kernels in order,
+        and features in order.
+    """
+
+    dense: Values
+    sparse: Sequence[Any]
+    features: Sequence[Any]
+    kernel_block: Sequence[int]
+    feature_block: Sequence[int]
+
+    @classmethod
+    def of(
+        cls, kernels: Sequence[Any] = (), features: Sequence[Any] = ()
+    ) -> ChainBlocks:
+        """Kernel matrices (arrays, or sparse) first, then explicit features.
+
+        Examples
+        --------
+        >>> ChainBlocks.of([np.eye(3)], [np.ones((3, 2))]).n_blocks
+        2
+        """
+        dense = [f for f, kernel in enumerate(kernels) if not sp.issparse(kernel)]
+        sparse = [f for f, kernel in enumerate(kernels) if sp.issparse(kernel)]
+        n_positions = (*kernels, *features)[0].shape[0]
+        stack = np.empty((n_positions, 0, n_positions))
+        if dense:
+            stack = np.stack([kernels[f] for f in dense], axis=1)
+        return cls(
+            stack,
+            [sp.csr_array(kernels[f]) for f in sparse],
+            features,
+            [*dense, *sparse],
+            [len(kernels) + f for f in range(len(features))],
+        )
+
+    @property
+    def n_positions(self) -> int:
+        """Positions of all chains together."""
+        return int(self.dense.shape[0])
+
+    @property
+    def n_kernels(self) -> int:
+        """Blocks that are known through kernel values."""
+        return len(self.kernel_block)
+
+    @property
+    def n_blocks(self) -> int:
+        """All blocks, without that of label pairs."""
+        return len(self.kernel_block) + len(self.feature_block)
+
+    @cached_property
+    def columns(self) -> list[Any]:
+        """Feature blocks as CSR."""
+        return [sp.csr_array(block) for block in self.features]
+
+    @cached_property
+    def table_start(self) -> Labels:
+        """Where each feature block begins in the table of weights."""
+        sizes = [block.shape[1] for block in self.features]
+        return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+    def kernel_scores(self, f: int, coef: Array) -> Array:
+        """K_f coef, shape (positions, labels)."""
+        support = np.flatnonzero(np.any(coef != 0.0, axis=1))
+        n_dense = self.dense.shape[1]
+        if f < n_dense:
+            values = self.dense[support, f, :]
+            return np.asarray(values.T.astype(np.float64) @ coef[support])
+        return np.asarray(self.sparse[f - n_dense] @ coef)
+
+    def scores(self, weights: ChainWeights) -> Array:
+        """Unary scores of all positions, from the values themselves."""
+        total = np.zeros((self.n_positions, weights.pairs.shape[0]))
+        for f in range(self.n_kernels):
+            total += self.kernel_scores(f, weights.coef[f])
+        for f, block in enumerate(self.columns):
+            total += (
+                block @ weights.table[self.table_start[f] : self.table_start[f + 1]]
+            )
+        return total
+
+    def block_norms(self, weights: ChainWeights) -> Array:
+        """||w_f|| of every block, then of the label pairs."""
+        squares = np.zeros(self.n_blocks + 1)
+        for f, block in enumerate(self.kernel_block):
+            coef = weights.coef[f]
+            squares[block] = max(float(np.sum(coef * self.kernel_scores(f, coef))), 0.0)
+        for f, block in enumerate(self.feature_block):
+            part = weights.table[self.table_start[f] : self.table_start[f + 1]]
+            squares[block] = float(np.sum(part**2))
+        squares[-1] = float(np.sum(weights.pairs**2))
+        return np.sqrt(squares)
+
+    def entry_norms(self, weights: ChainWeights) -> Array:
+        """Sums of absolute values; zero for kernel blocks, which have no entries."""
+        sums = np.zeros(self.n_blocks + 1)
+        for f, block in enumerate(self.feature_block):
+            part = weights.table[self.table_start[f] : self.table_start[f + 1]]
+            sums[block] = float(np.abs(part).sum())
+        sums[-1] = float(np.abs(weights.pairs).sum())
+        return sums
+
+
+@dataclass(frozen=True)
+class ChainWeights:
+    """A model on the training positions."""
+
+    coef: Array  # (kernel blocks, positions, labels)
+    table: Array  # (feature columns of all blocks, labels)
+    pairs: Array  # (labels, labels): transitions
+
+    @classmethod
+    def zero(cls, blocks: ChainBlocks, n_labels: int) -> ChainWeights:
+        """The model that scores everything zero."""
+        return cls(
+            np.zeros((blocks.n_kernels, blocks.n_positions, n_labels)),
+            np.zeros((int(blocks.table_start[-1]), n_labels)),
+            np.zeros((n_labels, n_labels)),
+        )
+
+    def times(self, factor: float) -> ChainWeights:
+        """All weights multiplied."""
+        return ChainWeights(
+            factor * self.coef, factor * self.table, factor * self.pairs
+        )
+
+
+@dataclass(frozen=True)
+class ChainProblem:
+    r"""minimize :math:`\lambda \sum_j \Omega_j(w) + \frac1W \sum_n c_n loss_n`.
+
+    Parameters
+    ----------
+    blocks : ChainBlocks
+    starts : array of shape (chains + 1,)
+    target : array of shape (positions,)
+    n_labels : int
+    loss : ChainLoss
+    terms : tuple of Term
+        Regularizer on the blocks and, last, the label pairs; see `chain_terms`.
+    C : float
+        :math:`\lambda = 1 / (C W)`, W the sum of the weights.
+    chain_weight : array of shape (chains,)
+    uses_pairs : bool
+        Whether neighboring labels have scores at all.
+    """
+
+    blocks: ChainBlocks
+    starts: Labels
+    target: Labels
+    n_labels: int
+    loss: ChainLoss
+    terms: tuple[Term, ...]
+    C: float
+    chain_weight: Array
+    uses_pairs: bool = True
+
+    def __post_init__(self) -> None:
+        hidden = set(self.blocks.kernel_block)
+        for term in self.terms:
+            everyone = term.blocks is None and bool(hidden)
+            if term.kind == "entries" and (everyone or hidden & set(term.blocks or ())):
+                raise ValueError(
+                    "sparse group lasso needs blocks of explicit features only, got "
+                    "kernel blocks; use linear kernels or another regularizer."
+                )
+
+    @property
+    def n_chains(self) -> int:
+        """Number of chains."""
+        return len(self.starts) - 1
+
+    @property
+    def reg(self) -> float:
+        """The regularization lambda."""
+        return 1.0 / (self.C * float(self.chain_weight.sum()))
+
+    def objective(self, weights: ChainWeights) -> float:
+        """The primal value of a model, from the blocks' values."""
+        return self.value(
+            self.blocks.scores(weights),
+            weights.pairs,
+            self.blocks.block_norms(weights),
+            self.blocks.entry_norms(weights),
+        )
+
+    def value(
+        self, unary: Array, pairs: Array, block_norms: Array, entry_norms: Array
+    ) -> float:
+        """The primal value from scores and norms."""
+        losses = self.loss.values(unary, pairs, self.target, self.starts)
+        mean = float(np.average(losses, weights=self.chain_weight))
+        return self.reg * regularizer_value(self.terms, block_norms, entry_norms) + mean
+
+    def radius(self) -> float:
+        """A ball that holds the optimum: no model of a larger norm beats zero.
+
+        lambda Omega(w*) is at most the mean loss of w = 0, and so is each term. Terms
+        bound the norm of their blocks: half its square, or itself for sums of norms.
+        """
+        most = self.objective(ChainWeights.zero(self.blocks, self.n_labels)) / self.reg
+        covered = np.zeros(self.blocks.n_blocks + 1, np.bool_)
+        covered[-1] = not self.uses_pairs
+        total = 0.0
+        for term in self.terms:
+            if term.kind in ("squared_l2", "sparse_mkl", "squared_p", "elastic_net"):
+                total += 2.0 * most / term.weight
+            elif term.kind in ("group_lasso", "joint"):
+                total += (most / term.weight) ** 2
+            else:
+                continue
+            covered |= term.members(len(covered))
+        if not covered.all():
+            kinds = sorted({term.kind for term in self.terms})
+            raise ValueError(
+                "radius='bound' needs a regularizer of squared norms or group lasso on "
+                f"all blocks, got terms {', '.join(kinds)}; pass a number or None."
+            )
+        return float(np.sqrt(total))
+
+
+def chain_terms(
+    regularizer: Regularizer, n_blocks: int, pairs: str = "fixed"
+) -> tuple[Term, ...]:
+    """Terms on n_blocks blocks and the block of label pairs.
+
+    pairs="learned" treats label pairs as one more block, whose weight competes with
+    the others (beta_0 of the SPOM paper); "fixed" gives it a square of its own.
+
+    Examples
+    --------
+    >>> from manykernels.norms import SparseMKL
+    >>> [term.blocks for term in chain_terms(SparseMKL(), 2)]
+    [(0, 1), (2,)]
+    """
+    terms = regularizer.terms()
+    if pairs == "learned":
+        return terms
+    own = tuple(range(n_blocks))
+    kept = tuple(
+        Term(t.kind, t.weight, t.exponent, own if t.blocks is None else t.blocks)
+        for t in terms
+    )
+    return (*kept, Term("squared_l2", blocks=(n_blocks,)))

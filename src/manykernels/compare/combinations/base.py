@@ -1,0 +1,210 @@
+"""What the combinations share: find weights, then one SVM on the combined kernel."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from manykernels.banks import Bank
+from manykernels.banks.base import support_of
+from manykernels.banks.combined import weighted_sum
+from manykernels.base.arrays import Array
+from manykernels.inputs.parameters import require_number
+from manykernels.inputs.reporting import progress_callback, warn_unless_converged
+from manykernels.inputs.tables import training_kernels
+from manykernels.inputs.targets import Labeled
+from manykernels.kernels import KernelSet
+from manykernels.losses import MulticlassHinge
+from manykernels.mkl.calibration import calibrate
+from manykernels.mkl.choices import choose_solver
+from manykernels.mkl.classifier import MKLClassifier
+from manykernels.mkl.effort import shown_log
+from manykernels.mkl.persistence import save_classifier
+from manykernels.mkl.stream import OnlinePast
+from manykernels.norms import LpGroupNorm
+from manykernels.solvers import Expansion, Problem, SolveResult
+
+
+class Training(NamedTuple):
+    """Everything that a combination learns from."""
+
+    kernels: KernelSet
+    bank: Bank
+    rows: Labeled
+    weighted: bool  # whether the rows came with weights
+
+
+class CombinedKernelClassifier(MKLClassifier):
+    """An SVM on sum_f kernel_weights_f K_f, with weights that a subclass finds first.
+
+    The SVM is the multiclass one of `MKLClassifier`, solved to a certified gap.
+    Subclasses say how weights are found in `_find_weights`.
+    """
+
+    _model: Any  # some combinations have models of another kind
+
+    def __init__(
+        self,
+        kernels: Any = None,
+        C: float = 1.0,
+        tol: float = 1e-2,
+        max_iter: int | None = None,
+        class_weight: Any = None,
+        psd: Any = "check",
+        dtype: str = "float32",
+        storage: str = "auto",
+        memory_limit: int | str | None = None,
+        storage_dir: Any = None,
+        verbose: int = 0,
+        random_state: Any = None,
+    ) -> None:
+        self.kernels = kernels
+        self.C = C
+        self.tol = tol
+        self.max_iter = max_iter
+        self.class_weight = class_weight
+        self.psd = psd
+        self.dtype = dtype
+        self.storage = storage
+        self.memory_limit = memory_limit
+        self.storage_dir = storage_dir
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Find the weights of the kernels, then learn coefficients.
+
+        Parameters
+        ----------
+        X : table (array, CSR, data frame) or kernel matrices
+        y : array of shape (n,)
+            Labels of any type.
+        sample_weight : array of shape (n,), optional
+        """
+        self._check_settings()
+        data = self._prepare(X, y, sample_weight)
+        self.classes_ = data.rows.classes
+        return self._learn(data)
+
+    def _check_settings(self) -> None:
+        """Raise early where a parameter makes no sense."""
+        require_number("C", self.C, 0.0)
+        self._make_solver(0)
+
+    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Training:
+        specs = training_kernels(self.kernels, X)
+        X = self._check_X(X, reset=True, min_rows=2)
+        owner = type(self).__name__
+        rows = Labeled.of(X, y, sample_weight, self.class_weight, owner=owner)
+        kernels = self._fit_kernels(specs, X, rows.kept)
+        bank = self._build_bank(kernels)
+        return Training(kernels, bank, rows, sample_weight is not None)
+
+    def _learn(self, data: Training) -> Any:
+        weights = normalized(self._find_weights(data))
+        problem = self._problem(weighted_sum(data.bank, weights), data.rows)
+        result = self._solve_one(problem)
+        temperature = calibrate(problem, result.model)
+        model = Expansion(result.model.weights[0] * result.model.coef, weights)
+        return self._store_sum(data, problem, model, temperature, result)
+
+    @abstractmethod
+    def _find_weights(self, data: Training) -> Array:
+        """Non-negative weights of the kernels, shape (kernels,)."""
+
+    def _svm_C(self) -> float:
+        """The C of the SVM on the combined kernel."""
+        return float(self.C)
+
+    def _problem(self, bank: Bank, rows: Labeled) -> Problem:
+        """The SVM on a bank of one block."""
+        loss, norm, n_classes = MulticlassHinge(), LpGroupNorm(2.0), len(rows.classes)
+        C = self._svm_C()
+        return Problem(bank, rows.target, n_classes, loss, norm, C, rows.weight)
+
+    def _solve_one(self, problem: Problem) -> SolveResult:
+        solver = self._make_solver(self.random_state)
+        with shown_log(self.verbose):
+            callback = progress_callback(self.verbose, self.tol, None)
+            result = solver.solve(problem, None, callback)
+        warn_unless_converged(solver, result)
+        return result
+
+    def _make_solver(self, seed: Any) -> Any:
+        return choose_solver("auto", self.tol, self.max_iter, seed)
+
+    def _store_sum(
+        self,
+        data: Training,
+        problem: Problem,
+        model: Expansion,
+        temperature: float,
+        result: SolveResult,
+    ) -> Any:
+        """Fitted attributes of a model on the weighted sum of the kernels."""
+        past = OnlinePast.of(data.kernels, problem, model)
+        support = data.rows.kept[support_of(model.coef)]
+        return self._store(past, support, temperature, result)
+
+    @property
+    def partial_fit(self) -> Any:  # type: ignore[override]
+        """Weights that are found first need all the rows at once."""
+        raise AttributeError(
+            f"{type(self).__name__} has no partial_fit: its weights need all the rows; "
+            "use MKLClassifier to learn from parts."
+        )
+
+    def save(self, path: Any) -> None:
+        """Write the fitted model as an `MKLClassifier` with these weights.
+
+        How the weights were found is not kept. See `MKLClassifier.save`.
+
+        Parameters
+        ----------
+        path : str or path
+        """
+        check_is_fitted(self, "dual_coef_")
+        save_classifier(self._as_plain(), path)
+
+    def _as_plain(self) -> MKLClassifier:
+        """The same fitted model as an `MKLClassifier` with p = 2."""
+        known = MKLClassifier._get_param_names()
+        own = self.get_params(deep=False)
+        params = {name: own[name] for name in known if name in own}
+        plain = MKLClassifier(**{**params, "p": 2.0, "C": self._svm_C()})
+        fitted = {
+            name: value
+            for name, value in vars(self).items()
+            if name.endswith("_") or name in ("_model", "_past")
+        }
+        plain.__dict__.update(fitted)
+        return plain
+
+
+def normalized(weights: Array) -> Array:
+    """Weights that sum to one; all alike where none of them is positive.
+
+    Examples
+    --------
+    >>> normalized(np.array([3.0, 1.0])).tolist(), normalized(np.zeros(2)).tolist()
+    ([0.75, 0.25], [0.5, 0.5])
+    """
+    total = float(weights.sum())
+    if not total > 0.0:
+        return np.full(len(weights), 1.0 / len(weights))
+    return np.asarray(weights / total)
+
+
+def only(position: int, n_kernels: int) -> Array:
+    """The weights that pick one kernel."""
+    return np.eye(n_kernels)[position]
+
+
+def restricted(problem: Problem, bank: Bank, rows: np.ndarray) -> Problem:
+    """The problem on some of the rows, which are those of the bank."""
+    target, weight = problem.target[rows], problem.sample_weight[rows]
+    return replace(problem, bank=bank, target=target, sample_weight=weight)

@@ -1,0 +1,204 @@
+"""EasyMKL: weights from the margin between two classes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from manykernels.banks.combined import weighted_sum
+from manykernels.base.arrays import Array
+from manykernels.base.memory import require_memory
+from manykernels.compare.combinations.base import (
+    CombinedKernelClassifier,
+    Training,
+    normalized,
+)
+from manykernels.compare.combinations.margin_distribution import margin_distribution
+from manykernels.inputs.parameters import require_number
+from manykernels.mkl.calibration import (
+    fit_temperature,
+    held_out_scores,
+    support_spans,
+)
+from manykernels.solvers import Expansion, SolveResult
+
+SQUARES = 4  # matrices of all pairs of rows, in float64, that an SVM takes
+
+
+class _Separator(NamedTuple):
+    """One class against the rest."""
+
+    weights: Array  # (kernels,)
+    coef: Array  # (rows,), of the score that is positive for the class
+    unseen: Array  # (rows,), estimates of the leave-one-out scores
+    result: SolveResult
+
+
+class EasyMKLClassifier(CombinedKernelClassifier):
+    r"""An SVM on the sum of kernels in which two classes lie far apart.
+
+    A distribution over the rows of each class, :math:`\gamma`, finds the points of the
+    two classes that are closest to each other under the plain sum of the kernels; the
+    weight of a kernel is its part of their squared distance,
+    :math:`\gamma^\top Y K_f Y \gamma`. With more than two classes every one has
+    weights and an SVM of its own, against the rest.
+
+    Parameters
+    ----------
+    kernels : None, str, Kernel, callable or list of these
+        As in `MKLClassifier`.
+    lam : float in (0, 1], default=0.1
+        1 compares the means of the classes, small values the rows at the margin.
+    C : float, default=1.0
+        Weight of the losses.
+    tol, max_iter, class_weight, psd, dtype, storage, memory_limit, storage_dir, \
+verbose, random_state : see `MKLClassifier`
+
+    Attributes
+    ----------
+    kernel_weights_ : array of shape (n_kernels,) or (n_kernels, n_classes)
+        Sum to one over the kernels; a column per class if there are more than two.
+    objective_, duality_gap_ : float
+        Summed over the SVMs, where there is more than one; `history_` has the lines of
+        one SVM after the other.
+    history_ : list of Epoch
+    kernel_names_, classes_, dual_coef_, support_, n_iter_, temperature_, \
+n_features_in_, feature_names_in_ : see `MKLClassifier`
+
+    References
+    ----------
+    Aiolli and Donini (2015), EasyMKL: a scalable multiple kernel learning algorithm.
+    Their last step is a kernel machine of another kind, here it is an SVM.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = EasyMKLClassifier("rbf@0; rbf@1; rbf@2; rbf@3", C=10).fit(X, y)
+    >>> model.kernel_weights_.shape, model.score(X, y) > 0.95
+    ((4, 3), True)
+    """
+
+    def __init__(
+        self,
+        kernels: Any = None,
+        lam: float = 0.1,
+        C: float = 1.0,
+        tol: float = 1e-2,
+        max_iter: int | None = None,
+        class_weight: Any = None,
+        psd: Any = "check",
+        dtype: str = "float32",
+        storage: str = "auto",
+        memory_limit: int | str | None = None,
+        storage_dir: Any = None,
+        verbose: int = 0,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            kernels,
+            C,
+            tol,
+            max_iter,
+            class_weight,
+            psd,
+            dtype,
+            storage,
+            memory_limit,
+            storage_dir,
+            verbose,
+            random_state,
+        )
+        self.lam = lam
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        require_number("lam", self.lam, 0.0, 1.0)
+
+    def _learn(self, data: Training) -> EasyMKLClassifier:
+        if len(data.rows.classes) == 2:
+            return super()._learn(data)
+        return self._learn_each(data)
+
+    def _find_weights(self, data: Training) -> Array:
+        return self._margin_weights(data, self._plain_sum(data), data.rows.target == 1)
+
+    def _plain_sum(self, data: Training) -> Array:
+        """All kernels added up, shape (rows, rows)."""
+        bank, n_rows = data.bank, data.bank.n_rows
+        what = f"finding the margin of {n_rows} rows"
+        require_memory(SQUARES * 8 * n_rows**2, self.memory_limit, what)
+        return bank.combine(np.ones(bank.n_blocks), np.arange(n_rows))
+
+    def _margin_weights(self, data: Training, total: Array, own: np.ndarray) -> Array:
+        """gamma' Y K_f Y gamma for some rows against the others.
+
+        All alike where weights of zero leave one side only.
+        """
+        if own.all() or not own.any():
+            return normalized(np.zeros(data.bank.n_blocks))
+        sign = np.where(own, 1.0, -1.0)
+        gamma = margin_distribution(total, sign, self.lam, data.rows.weight)
+        squares = data.bank.square_norms((sign * gamma)[:, None])
+        return normalized(np.maximum(squares, 0.0))
+
+    def _learn_each(self, data: Training) -> EasyMKLClassifier:
+        """One class against the rest, for every class."""
+        rows, total = data.rows, self._plain_sum(data)
+        found = []
+        for k in range(len(rows.classes)):
+            own = rows.target == k
+            found.append(
+                self._separate(data, own, self._margin_weights(data, total, own))
+            )
+        model = Expansion(
+            np.column_stack([one.coef for one in found]),
+            np.column_stack([one.weights for one in found]),
+        )
+        unseen = np.column_stack([one.unseen for one in found])
+        temperature = fit_temperature(unseen, rows.target, rows.weight)
+        problem = self._problem(data.bank, rows)  # for its labels and weights only
+        result = _together([one.result for one in found], model)
+        return self._store_sum(data, problem, model, temperature, result)
+
+    def _separate(self, data: Training, own: np.ndarray, weights: Array) -> _Separator:
+        """The SVM that tells some rows from the others."""
+        two = replace(
+            data.rows, classes=np.arange(2), target=np.asarray(own, dtype=np.intp)
+        )
+        problem = self._problem(weighted_sum(data.bank, weights), two)
+        result = self._solve_one(problem)
+        model = result.model
+        scores = problem.bank.scores(model.coef, model.weights)
+        spans = support_spans(problem, model)
+        unseen = held_out_scores(scores, model.coef, spans)
+        coef = model.weights[0] * (model.coef[:, 1] - model.coef[:, 0])
+        return _Separator(weights, coef, unseen[:, 1] - unseen[:, 0], result)
+
+    def save(self, path: Any) -> None:
+        """Write a fitted model of two classes as an `MKLClassifier`.
+
+        Parameters
+        ----------
+        path : str or path
+        """
+        if getattr(self, "kernel_weights_", np.empty(0)).ndim == 2:
+            raise ValueError(
+                "files hold models whose classes share their kernel weights, got an "
+                f"EasyMKLClassifier of {len(self.classes_)} classes; keep its "
+                "parameters and data, and fit again."
+            )
+        super().save(path)
+
+
+def _together(results: list[SolveResult], model: Expansion) -> SolveResult:
+    """The results of several problems as one."""
+    return SolveResult(
+        model,
+        sum(result.objective for result in results),
+        sum(result.duality_gap for result in results),
+        [line for result in results for line in result.history],
+        all(result.converged for result in results),
+    )

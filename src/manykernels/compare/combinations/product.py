@@ -1,0 +1,204 @@
+"""The product kernel: rows are alike where every kernel says so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from manykernels.banks import Bank
+from manykernels.banks.base import support_of
+from manykernels.banks.combined import merged
+from manykernels.base.arrays import Values
+from manykernels.compare.combinations.base import CombinedKernelClassifier, Training
+from manykernels.compare.combinations.models import MergedModel
+from manykernels.inputs.parameters import require_number
+from manykernels.kernels import (
+    RBF,
+    ChiSquared,
+    Distance,
+    KernelSet,
+    Laplacian,
+)
+from manykernels.kernels.psd import check_matrix, sample_rows
+from manykernels.mkl.calibration import calibrate
+
+# exp(-distance): every positive power is a kernel again.
+EXPONENTIAL = (RBF, Laplacian, ChiSquared, Distance)
+
+
+@dataclass(frozen=True)
+class PowerProduct:
+    """prod_f K_f(i, j)^power, from values of shape (rows, kernels, n).
+
+    Examples
+    --------
+    >>> PowerProduct(0.5)(np.array([[[4.0], [9.0]]])).tolist()
+    [[6.0]]
+    """
+
+    power: float
+
+    def __call__(self, values: Values) -> Values:
+        if self.power != 1.0:
+            values = self._root(values)
+        return np.asarray(np.prod(values, axis=1))
+
+    def _root(self, values: Values) -> Values:
+        lowest = values.min(initial=0.0)
+        if lowest < 0.0 and not float(self.power).is_integer():
+            raise ValueError(
+                f"power={self.power:.3g} needs kernels without negative values, got "
+                f"{lowest:.3g}; use power=1 for the plain product."
+            )
+        return np.asarray(values**self.power)
+
+
+class ProductKernelClassifier(CombinedKernelClassifier):
+    r"""An SVM on :math:`K(i, j) = \prod_f K_f(i, j)^{power}`, entry by entry.
+
+    The power 1 / F gives the geometric mean, which papers use as a baseline for
+    kernels of the form exp(-distance): their distances are averaged. The power 1
+    gives the plain product, a kernel whatever the kernels are.
+
+    Parameters
+    ----------
+    kernels : None, str, Kernel, callable or list of these
+        As in `MKLClassifier`.
+    power : float, "mean" or "auto", default="auto"
+        "mean" is 1 / n_kernels. "auto" is "mean" where all kernels are RBF, Laplacian,
+        ChiSquared or Distance, and 1 otherwise.
+    C : float, default=1.0
+        Weight of the losses.
+    tol, max_iter, class_weight, psd, dtype, storage, memory_limit, storage_dir, \
+verbose, random_state : see `MKLClassifier`
+
+    Attributes
+    ----------
+    power_ : float
+        The power that was taken. A product has no `kernel_weights_`.
+    dual_coef_ : array of shape (n_support, n_classes)
+        ``prod_f K_f(X, X_support) ** power_ @ dual_coef_`` are the scores.
+    kernel_names_, classes_, support_, objective_, duality_gap_, history_, n_iter_, \
+temperature_, n_features_in_, feature_names_in_ : see `MKLClassifier`
+
+    References
+    ----------
+    Gehler and Nowozin (2009), On feature combination for multiclass object
+    classification.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = ProductKernelClassifier("rbf@0-1; rbf@2-3", C=10).fit(X, y)
+    >>> model.power_, model.score(X, y) > 0.95
+    (0.5, True)
+    """
+
+    def __init__(
+        self,
+        kernels: Any = None,
+        power: Any = "auto",
+        C: float = 1.0,
+        tol: float = 1e-2,
+        max_iter: int | None = None,
+        class_weight: Any = None,
+        psd: Any = "check",
+        dtype: str = "float32",
+        storage: str = "auto",
+        memory_limit: int | str | None = None,
+        storage_dir: Any = None,
+        verbose: int = 0,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            kernels,
+            C,
+            tol,
+            max_iter,
+            class_weight,
+            psd,
+            dtype,
+            storage,
+            memory_limit,
+            storage_dir,
+            verbose,
+            random_state,
+        )
+        self.power = power
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        if isinstance(self.power, str) and self.power not in ("mean", "auto"):
+            raise ValueError(
+                "power must be a positive number, 'mean' or 'auto', got "
+                f"{self.power!r}; choose one of these."
+            )
+
+    def _learn(self, data: Training) -> ProductKernelClassifier:
+        power = choose_power(self.power, data.kernels)
+        product = PowerProduct(power)
+        bank = merged(data.bank, product)
+        if self.psd == "check" and not power.is_integer():
+            _check_root(bank, power)
+        problem = self._problem(bank, data.rows)
+        result = self._solve_one(problem)
+        coef = result.model.weights[0] * result.model.coef
+        support = support_of(coef)
+        kernels = data.kernels.for_new_rows(support)
+        self._model = MergedModel(kernels, coef[support], product)
+        self.power_ = power
+        self.kernel_names_ = list(data.kernels.names)
+        self.dual_coef_ = self._model.coef
+        self.support_ = data.rows.kept[support]
+        self.temperature_ = calibrate(problem, result.model)
+        self.objective_ = result.objective
+        self.duality_gap_ = result.duality_gap
+        self.history_ = result.history
+        self.n_iter_ = len(result.history)
+        return self
+
+    @property
+    def kernel_contributions(self) -> Any:  # type: ignore[override]
+        """A product has no parts that sum to it."""
+        raise AttributeError(
+            "ProductKernelClassifier has no kernel_contributions: a product is no sum "
+            "of parts; use AveragedKernelClassifier for that."
+        )
+
+    @property
+    def save(self) -> Any:  # type: ignore[override]
+        """Files hold weighted sums of kernels only."""
+        raise AttributeError(
+            "ProductKernelClassifier has no save: files hold weighted sums of kernels; "
+            "keep its parameters and data, and fit again."
+        )
+
+
+def choose_power(power: Any, kernels: KernelSet) -> float:
+    """The power as a number."""
+    if power == "auto":
+        power = "mean" if all(map(_is_exponential, kernels.kernels)) else 1.0
+    if power == "mean":
+        return 1.0 / kernels.n_kernels
+    return require_number("power", power, 0.0)
+
+
+def _is_exponential(kernel: Any) -> bool:
+    changed = kernel.center or kernel.approximate is not None
+    return isinstance(kernel, EXPONENTIAL) and not changed
+
+
+def _check_root(bank: Bank, power: float) -> None:
+    """Raise where roots of kernels, multiplied, are no kernel any more."""
+    rows = sample_rows(bank.n_rows)
+    matrix = bank.rows(rows)[:, 0, rows]
+    try:
+        check_matrix(matrix, "product")
+    except ValueError as error:
+        raise ValueError(
+            f"power={power:.3g} must give a positive semi-definite product, got one "
+            "with negative eigenvalues; use power=1 for the plain product."
+        ) from error

@@ -1,0 +1,174 @@
+"""Learning the weights inside a polynomial kernel (Cortes et al., 2009)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from manykernels.base.arrays import Array
+from manykernels.compare.products.power import PowerExpansion, weighted_sum
+from manykernels.products.base import DenseKernels, RankOneKernels
+from manykernels.products.inner import Inner, InnerSolver
+from manykernels.products.problem import ProductProblem
+from manykernels.solvers.loop import Callback, Iterate, SolveResult, run
+from manykernels.solvers.state import Remembers
+
+SUFFICIENT = 1e-4  # share of the predicted decrease that a step must bring
+
+
+@dataclass(frozen=True)
+class PolynomialKernelLearning:
+    r"""J of :math:`(\sum_j \mu_j K_j)^D`, least for :math:`\mu \ge 0, \|\mu\|_2 \le R`.
+
+    j = 0 is a constant kernel, so that lower degrees take part. Projected gradients
+    along :math:`-\frac D2 a^\top (S^{D-1} \circ K_j) a`, S the weighted sum, from equal
+    weights. The problem is not convex for D > 1: the result is a local
+    minimum and has no certificate. Another R is the same as another C, because the
+    kernel is homogeneous in mu. The problem's rho and p are not read.
+
+    Parameters
+    ----------
+    tol : float
+        Relative decrease of the objective at which to stop.
+    max_iter : int
+        Projected gradient steps.
+    radius : float, optional
+        R; by default sqrt(r + 1), where equal weights are ones.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(60, 4))
+    >>> problem = ProductProblem(RankOneKernels(X), X[:, 0] * X[:, 1], np.ones(3), C=10)
+    >>> result = PolynomialKernelLearning().solve(problem)
+    >>> sorted(np.argsort(-result.model.weights)[:2].tolist())
+    [1, 2]
+    """
+
+    tol: float = 1e-5
+    max_iter: int = 100
+    radius: float | None = None
+
+    def solve(
+        self,
+        problem: ProductProblem,
+        start: PowerExpansion | None = None,
+        callback: Callback | None = None,
+    ) -> SolveResult:
+        """A local minimum, from equal weights or those of `start`."""
+        search = _Search(self, problem, start)
+        zero = PowerExpansion(
+            np.zeros((problem.n_rows, 1)), search.weights, problem.degree
+        )
+        return run(search, zero, tol=0.0, callback=callback)
+
+
+class Place(NamedTuple):
+    """Weights, the matrix of their sum, and the kernel machine there."""
+
+    weights: Array
+    total: Array
+    solution: Inner
+
+
+class _Search(Remembers):
+    remembered = ("weights",)
+
+    def __init__(
+        self,
+        settings: PolynomialKernelLearning,
+        problem: ProductProblem,
+        start: PowerExpansion | None,
+    ) -> None:
+        self.settings, self.problem = settings, problem
+        size = problem.base.n_base + 1
+        self.radius = settings.radius or float(np.sqrt(size))
+        even = np.full(size, self.radius / np.sqrt(size))
+        self.weights = even if start is None else start.weights
+        self.inner = InnerSolver(
+            problem.target, problem.C, problem.loss, problem.intercept
+        )
+
+    def iterates(self) -> Iterator[Iterate]:
+        here = self._at(self.weights)
+        slope = self._gradient(here)
+        step = 0.1 * self.radius / max(float(np.linalg.norm(slope)), 1e-300)
+        for _ in range(self.settings.max_iter):
+            there = self._descend(here, slope, step)
+            if there is None:
+                break
+            gain = here.solution.value - there.solution.value
+            new_slope = self._gradient(there)
+            step = _next_step(there.weights - here.weights, new_slope - slope, step)
+            here, slope = there, new_slope
+            self.weights = here.weights
+            yield self._iterate(here)
+            if gain <= self.settings.tol * here.solution.value:
+                break
+        else:
+            return
+        yield self._iterate(here)
+
+    def _at(self, weights: Array) -> Place:
+        total = weighted_sum(self.problem.base, weights)
+        return Place(weights, total, self.inner.solve(total**self.problem.degree))
+
+    def _gradient(self, place: Place) -> Array:
+        """-D/2 a' (S^(D-1) * K_j) a for the constant kernel and every base kernel."""
+        base, degree = self.problem.base, self.problem.degree
+        coef = place.solution.coef
+        inside = place.total ** (degree - 1) * np.outer(coef, coef)
+        if isinstance(base, RankOneKernels):
+            X = base.columns
+            masses = np.einsum("tj,tj->j", X, inside @ X)
+        else:
+            assert isinstance(base, DenseKernels)
+            masses = base.stack.reshape(base.n_base, -1) @ inside.ravel()
+        return -0.5 * degree * np.append(inside.sum(), masses)
+
+    def _descend(self, here: Place, slope: Array, step: float) -> Place | None:
+        """The first projected step, of halved lengths, that decreases enough."""
+        for _ in range(30):
+            weights = self._project(here.weights - step * slope)
+            change = weights - here.weights
+            predicted = float(slope @ change)
+            if predicted >= -1e-12 * here.solution.value:
+                return None
+            there = self._at(weights)
+            enough = here.solution.value + SUFFICIENT * predicted
+            if there.solution.value <= enough:
+                return there
+            step *= 0.5
+        return None
+
+    def _project(self, weights: Array) -> Array:
+        """The positive part, and then a rescaling into the ball: exact for both."""
+        positive = np.maximum(weights, 0.0)
+        size = float(np.linalg.norm(positive))
+        return positive * min(1.0, self.radius / max(size, 1e-300))
+
+    def _iterate(self, place: Place) -> Iterate:
+        solution, problem = place.solution, self.problem
+        return Iterate(
+            objective=solution.value / problem.scale,
+            dual_bound=0.0,
+            updates=int(np.count_nonzero(place.weights)),
+            snapshot=partial(
+                PowerExpansion,
+                solution.coef[:, None],
+                place.weights,
+                problem.degree,
+                solution.intercept,
+            ),
+        )
+
+
+def _next_step(change: Array, turn: Array, step: float) -> float:
+    """The length of Barzilai and Borwein; twice the last one where curvature is not."""
+    curvature = float(change @ turn)
+    if curvature <= 0.0:
+        return 2.0 * step
+    return float(np.clip(float(change @ change) / curvature, 0.1 * step, 100.0 * step))

@@ -1,0 +1,254 @@
+"""Hierarchical kernel learning over the lattice of products (Bach, 2008)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from manykernels.base.arrays import Array
+from manykernels.compare.products.lattice import Below, ancestry, sources
+from manykernels.products.base import RankOneKernels
+from manykernels.products.index import Product
+from manykernels.products.losses import SquaredError
+from manykernels.products.problem import ProductExpansion, ProductProblem
+from manykernels.solvers.loop import Callback, Iterate, SolveResult, run
+from manykernels.solvers.state import State
+
+SMALL = 1e-7  # of the norm: keeps weights positive between two steps
+NO_WEIGHT = 1e-9  # of the largest: products that are left out of linear systems
+STEPS = 300  # alternations on one hull
+
+
+@dataclass(frozen=True)
+class HierarchicalKernelLearning:
+    r"""minimize :math:`\frac12 (\sum_v d_v \|w_{D(v)}\|)^2 + C \sum_t loss`.
+
+    D(v) are the products that v divides, and :math:`\|w_{D(v)}\|` the length of all
+    their coefficients: a product is used only if all its divisors are. The weights d
+    are the problem's rho, one per degree. The search grows a hull of products that
+    holds all divisors, first by sources that violate the necessary condition, then by
+    those that violate the sufficient one.
+
+    Restricted to base kernels of rank one, squared errors and degrees up to 3; p is not
+    read. The certificate is Bach's bound on the dual norm: it is sound, but can stay
+    loose where sources have very many products below them and d grows slowly.
+
+    Parameters
+    ----------
+    tol : float
+        Relative duality gap at which to stop.
+    max_iter : int
+        Rounds.
+    top : int
+        Products added in a round at most.
+    max_active : int
+        Products in the hull at most, as in Bach's experiments.
+    patience : int, optional
+        Stop when that many rounds in a row brought no improvement of 1e-4.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(80, 5))
+    >>> y = X[:, 0] * X[:, 3]
+    >>> problem = ProductProblem(RankOneKernels(X), y, np.array([1, 2, 4.0]), C=10)
+    >>> model = HierarchicalKernelLearning().solve(problem).model
+    >>> [i for i, weight in zip(model.products, model.weights) if weight > 0.1]
+    [(0,), (3,), (0, 3)]
+    """
+
+    tol: float = 1e-3
+    max_iter: int = 100
+    top: int = 20
+    max_active: int = 300
+    patience: int | None = 3
+
+    def solve(
+        self,
+        problem: ProductProblem,
+        start: ProductExpansion | None = None,
+        callback: Callback | None = None,
+    ) -> SolveResult:
+        """The best model found; `start` gives the hull of an earlier solution."""
+        _require_supported(problem)
+        search = _Search(self, problem, start)
+        zero = ProductExpansion(np.zeros((problem.n_rows, 1)), np.zeros(0))
+        return run(
+            search, zero, tol=self.tol, patience=self.patience, callback=callback
+        )
+
+
+def _require_supported(problem: ProductProblem) -> None:
+    if not isinstance(problem.base, RankOneKernels):
+        raise ValueError(
+            "HierarchicalKernelLearning needs base kernels of rank one, got "
+            f"{type(problem.base).__name__}; use ColumnGeneration for others."
+        )
+    if problem.base.normalized:
+        raise ValueError(
+            "HierarchicalKernelLearning needs products as they are, got normalized "
+            "ones; use RankOneKernels(columns) without normalized=True."
+        )
+    if not isinstance(problem.loss, SquaredError):
+        raise ValueError(
+            "HierarchicalKernelLearning needs squared errors, got the loss "
+            f"{problem.loss.name!r}; use ColumnGeneration for others."
+        )
+    if not 1 <= problem.degree <= 3:
+        raise ValueError(
+            "HierarchicalKernelLearning needs a degree of 1, 2 or 3, got "
+            f"{problem.degree}; use ColumnGeneration for others."
+        )
+
+
+class Solution(NamedTuple):
+    """The optimum on a hull."""
+
+    w: Array
+    zeta: Array  # weight of every product: w = zeta z' a
+    coef: Array
+    scores: Array
+    norm: float  # sum_v d_v ||w_D(v)||
+    dual_norm: float  # a bound on it over the products of the hull
+
+
+class _Search:
+    def __init__(
+        self,
+        settings: HierarchicalKernelLearning,
+        problem: ProductProblem,
+        start: ProductExpansion | None,
+    ) -> None:
+        assert isinstance(problem.base, RankOneKernels)
+        self.settings, self.problem, self.base = settings, problem, problem.base
+        self.d = np.asarray(problem.rho, dtype=float)
+        self.target = _centered(problem.target) if problem.intercept else problem.target
+        self.products: list[Product] = [] if problem.intercept else [()]
+        self.eta = np.ones(len(self.products))
+        self._prepare([] if start is None else list(start.products))
+
+    def _prepare(self, new: list[Product]) -> None:
+        """More products, with a share of the weight like that of the others."""
+        self.products += [i for i in new if i not in self.products]
+        even = 1.0 / max(len(self.products), 1)
+        self.eta = np.append(
+            self.eta, np.full(len(self.products) - len(self.eta), even)
+        )
+        features = self.base.features(self.products)
+        self.means = features.mean(axis=0) * int(self.problem.intercept)
+        self.features = features - self.means
+        self.gram = self.features.T @ self.features
+        self.pulls = self.features.T @ self.target
+        self.weights = np.array([self.d[len(i)] for i in self.products])
+        self.below = ancestry(self.products).reshape(2 * (len(self.products),))
+
+    def iterates(self) -> Iterator[Iterate]:
+        problem = self.problem
+        for _ in range(self.settings.max_iter):
+            solution = self._solve()
+            outside = self._sources()
+            own, bound = self._below(solution.coef).of(outside)
+            dual_norm = max(solution.dual_norm, float(np.sqrt(bound.max(initial=0.0))))
+            yield Iterate(
+                objective=problem.primal_value(solution.norm, solution.scores),
+                dual_bound=problem.dual_bound(solution.coef, dual_norm),
+                updates=len(self.products),
+                snapshot=partial(self._snapshot, solution, tuple(self.products)),
+            )
+            room = self.settings.max_active - len(self.products)
+            new = self._violators(outside, own, bound, solution.norm**2)
+            if not new or room <= 0:
+                return
+            self._prepare(new[: min(self.settings.top, room)])
+
+    def state(self) -> State:
+        return {"products": [list(i) for i in self.products], "eta": self.eta}
+
+    def restore(self, state: State) -> None:
+        self._prepare([tuple(i) for i in state["products"]])
+        self.eta = state["eta"]
+
+    def _sources(self) -> list[Product]:
+        problem = self.problem
+        return sources(
+            self.products, self.base.n_base, problem.degree, problem.least_degree
+        )
+
+    def _below(self, coef: Array) -> Below:
+        return Below(self.base.columns, self.d, coef)
+
+    def _violators(
+        self, outside: list[Product], own: Array, bound: Array, allowed: float
+    ) -> list[Product]:
+        """Sources that are needed for certain, or else those that may be."""
+        values = own if np.any(own > allowed * (1.0 + 1e-6)) else bound
+        order = np.argsort(-values, kind="stable")
+        return [outside[i] for i in order if values[i] > allowed * (1.0 + 1e-6)]
+
+    def _solve(self) -> Solution:
+        """Alternate ridge regression and eta_v = ||w_D(v)|| / (d_v norm)."""
+        solution = self._at()
+        for _ in range(STEPS):
+            if self._gap(solution) <= 0.2 * self.settings.tol or not solution.norm:
+                break
+            lengths = np.sqrt(self.below @ np.square(solution.w))
+            sizes = (lengths + SMALL * solution.norm) / self.weights
+            self.eta = sizes / float(np.square(self.weights) @ sizes)
+            solution = self._at()
+        return solution
+
+    def _at(self) -> Solution:
+        """w = s (s G s + I / C)^-1 s z'y with s^2 = zeta, for the present eta.
+
+        Products of hardly any weight are left out of the system and have w = 0; the
+        dual norm, sqrt(sum_w zeta_w^2 E_w) / (d_v eta_v), looks at all of them.
+        """
+        problem = self.problem
+        zeta = 1.0 / ((1.0 / self.eta) @ self.below)
+        alive = np.flatnonzero(zeta > NO_WEIGHT * zeta.max(initial=0.0))
+        s = np.sqrt(zeta[alive])
+        shifted = s[:, None] * self.gram[np.ix_(alive, alive)] * s
+        shifted.flat[:: len(s) + 1] += 1.0 / problem.C
+        w = np.zeros(len(zeta))
+        if len(s):
+            factor = cho_factor(shifted, overwrite_a=True)
+            w[alive] = s * cho_solve(factor, s * self.pulls[alive])
+        smooth = self.features[:, alive] @ w[alive]
+        coef = problem.C * (self.target - smooth)
+        lengths = np.sqrt(self.below @ np.square(w))
+        reach = np.sqrt(self.below @ np.square(zeta * (coef @ self.features)))
+        return Solution(
+            w,
+            zeta,
+            coef,
+            smooth + (problem.target - self.target),
+            float(self.weights @ lengths),
+            float((reach / (self.weights * self.eta)).max(initial=0.0)),
+        )
+
+    def _gap(self, solution: Solution) -> float:
+        """The relative duality gap on the hull alone."""
+        value = self.problem.primal_value(solution.norm, solution.scores)
+        bound = self.problem.dual_bound(solution.coef, solution.dual_norm)
+        return (value - bound) / value if value > 0.0 else 0.0
+
+    def _snapshot(
+        self, solution: Solution, products: tuple[Product, ...]
+    ) -> ProductExpansion:
+        """An expansion divides weights by rho^2, which is no part of this kernel."""
+        rho = np.array([self.d[len(i)] for i in products])
+        shift = float((self.problem.target - self.target).mean())
+        return ProductExpansion(
+            solution.coef[:, None],
+            solution.zeta * np.square(rho),
+            products,
+            shift - float(self.means[: len(products)] @ solution.w),
+        )
+
+
+def _centered(target: Array) -> Array:
+    return np.asarray(target - target.mean())

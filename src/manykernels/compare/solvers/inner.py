@@ -1,0 +1,208 @@
+"""The SVM for given kernel weights, and what all wrappers around it share."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from manykernels.base.arrays import Array
+from manykernels.base.threads import one_blas_thread
+from manykernels.compare.solvers.cuts import Cuts
+from manykernels.solvers.loop import (
+    Callback,
+    Checkpoint,
+    Iterate,
+    SolveResult,
+    relative_gap,
+    run,
+)
+from manykernels.solvers.mixture import DualMixture
+from manykernels.solvers.problem import Expansion, Problem
+from manykernels.solvers.state import Remembers, State
+from manykernels.solvers.working_set import Sums, WorkingSet, stretched
+
+FIRST_GOAL = 0.1  # relative gap that is enough for the very first SVM
+INNER_SHARE = 0.25  # part of the current gap that an SVM may leave unsolved
+LEAST_GOAL = 1e-11  # rounding hides what lies below
+
+
+class Solution(NamedTuple):
+    """The SVM on sum_f weights_f K_f, solved to a relative gap."""
+
+    weights: Array
+    coef: Array
+    scores: Array  # (rows, outputs)
+    theta_norms: Array
+    sums: Sums  # of the SVM's values, in units of 1 / reg
+    updates: int
+    solved: bool  # False where rounding, not work, was the limit
+
+    @property
+    def squares(self) -> Array:
+        """||theta_f||^2; the SVM's value J has the derivatives -squares / 2."""
+        return self.theta_norms**2
+
+    @property
+    def value(self) -> float:
+        """J(weights), from below."""
+        return self.sums.dual
+
+
+class FrozenSVM(Remembers):
+    r"""min :math:`\frac12 \sum_f \|w_f\|^2 / d_f + \sum_i C c_i\, loss_i` for given d.
+
+    The multiclass dual ascent of `DualAscent`, on all rows, which begins with the
+    coefficients that the last call ended with.
+
+    Examples
+    --------
+    >>> from manykernels.banks import GramBank
+    >>> from manykernels.losses import MulticlassHinge
+    >>> from manykernels.norms import LpGroupNorm
+    >>> bank = GramBank(np.stack([np.eye(4), np.ones((4, 4))], axis=1))
+    >>> problem = Problem(bank, np.array([0, 1, 0, 1]), 2, MulticlassHinge(),
+    ...                   LpGroupNorm(1.0), 1.0, np.ones(4))
+    >>> svm = FrozenSVM(problem, problem.zero(), np.random.default_rng(0))
+    >>> solution = svm.solve(np.array([1.0, 0.0]), goal=1e-6)
+    >>> round(solution.value, 3), solution.theta_norms.round(3).tolist()
+    (1.0, [1.414, 0.0])
+    """
+
+    remembered = ("coef", "rng")
+
+    def __init__(
+        self, problem: Problem, start: Expansion, rng: np.random.Generator
+    ) -> None:
+        self.problem = problem
+        self.rng = rng
+        unit = start.coef / problem.bound[:, None]
+        feasible = problem.loss.make_feasible(unit, problem.target)
+        self.coef: Array = feasible * problem.bound[:, None]
+        self._work: WorkingSet | None = None
+
+    def solve(self, weights: Array, goal: float) -> Solution:
+        """The SVM with these weights, to the relative gap `goal`."""
+        if self._work is None:
+            every = np.arange(self.problem.n_rows)
+            self._work = WorkingSet(self.problem, every, self.coef, self.rng)
+        work = self._work
+        updates = work.ascend(weights, goal)
+        self.coef = work.coef.copy()
+        return Solution(
+            weights,
+            self.coef,
+            work.scores.T,
+            work.theta_norms(),
+            work.sums,
+            updates,
+            work.solved,
+        )
+
+    def restore(self, state: State) -> None:
+        """Go on from an earlier state."""
+        super().restore(state)
+        self._work = None
+
+
+class Wrapper(Remembers):
+    """SVMs under changing weights, with the certificate of the whole problem.
+
+    A subclass says in `round` which weights come next. An SVM is solved to a quarter
+    of the current gap: early ones are cheap.
+    """
+
+    remembered: ClassVar[tuple[str, ...]] = (
+        "svm",
+        "bound",
+        "weights",
+        "best",
+        "goal",
+        "done",
+        "updates",
+    )
+
+    def __init__(
+        self,
+        problem: Problem,
+        start: Expansion,
+        rng: np.random.Generator,
+        bound: DualMixture | Cuts,
+        tol: float,
+        max_iter: int,
+        svm_tol: float,
+    ) -> None:
+        self.problem = problem
+        self.svm = FrozenSVM(problem, start, rng)
+        self.bound = bound
+        self.tol, self.max_iter = tol, max_iter
+        self.weights: Array = problem.norm.normalize_weights(start.weights)
+        self.best = np.inf  # lowest objective, in units of 1 / reg
+        self.goal = svm_tol
+        self.done = 0  # rounds
+        self.updates = 0  # since the last iterate
+
+    @abstractmethod
+    def round(self) -> Iterate:
+        """One step of the method."""
+
+    def iterates(self) -> Iterator[Iterate]:
+        """One iterate a round."""
+        while self.done < self.max_iter and self.goal > LEAST_GOAL:
+            self.done += 1
+            yield self.round()
+
+    def evaluate(self, weights: Array) -> Solution:
+        """The SVM for these weights; its dual point joins the certificate."""
+        solution = self.svm.solve(weights, self.goal)
+        self.updates += solution.updates
+        self.bound.add(solution.coef, solution.sums.linear, solution.theta_norms)
+        lengths = weights * solution.theta_norms
+        _, value = self._stretched(solution.scores, lengths)
+        self.best = min(self.best, value)
+        return solution
+
+    def _stretched(self, scores: Array, lengths: Array) -> tuple[float, float]:
+        problem = self.problem
+        value = problem.norm.value(lengths)
+        return stretched(scores, problem.target, problem.bound, value)
+
+    @property
+    def gap(self) -> float:
+        """Relative to the best objective so far."""
+        return relative_gap(self.best, self.bound.value)
+
+    def iterate(self, solution: Solution) -> Iterate:
+        """The certificate of a solution; the next SVM is solved more precisely.
+
+        Values that may end the search are computed in float64, from the kernels.
+        """
+        problem, weights, coef = self.problem, solution.weights, solution.coef
+        scores = solution.scores
+        lengths = weights * solution.theta_norms
+        last = self.done == self.max_iter or not solution.solved
+        if last or self.gap <= self.tol:
+            scores = problem.bank.scores(coef, weights)
+        scale, _ = self._stretched(scores, lengths)
+        self.goal = min(self.goal, INNER_SHARE * max(self.gap, self.tol))
+        updates, self.updates = self.updates, 0
+        return Iterate(
+            objective=problem.primal_value(scale * scores, scale * lengths),
+            dual_bound=problem.reg * self.bound.value,
+            updates=updates,
+            snapshot=lambda: Expansion(scale * coef, weights),
+            dual_snapshot=lambda: self.bound.coef,
+        )
+
+
+def run_wrapper(
+    wrapper: Wrapper, callback: Callback | None, checkpoint: Checkpoint | None
+) -> SolveResult:
+    """Follow a wrapper on one BLAS thread: threads would fight with our own."""
+    zero = wrapper.problem.zero()
+    with one_blas_thread():
+        return run(
+            wrapper, zero, tol=wrapper.tol, callback=callback, checkpoint=checkpoint
+        )

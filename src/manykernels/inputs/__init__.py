@@ -1,0 +1,1 @@
+"""What users pass in: parameters, tables, targets, checked once."""

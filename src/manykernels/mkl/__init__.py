@@ -1,0 +1,17 @@
+"""Multiple kernel learning: classifiers, regressors, their searches, streams."""
+
+from manykernels.mkl.classifier import MKLClassifier
+from manykernels.mkl.classifier_cv import MKLClassifierCV
+from manykernels.mkl.ranking import KernelRank, kernel_alignments, rank_kernels
+from manykernels.mkl.regressor import MKLRegressor
+from manykernels.mkl.regressor_cv import MKLRegressorCV
+
+__all__ = [
+    "KernelRank",
+    "MKLClassifier",
+    "MKLClassifierCV",
+    "MKLRegressor",
+    "MKLRegressorCV",
+    "kernel_alignments",
+    "rank_kernels",
+]

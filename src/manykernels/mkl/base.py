@@ -1,0 +1,95 @@
+"""What the estimators share: inputs, kernels, banks, solvers, files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from manykernels.banks import Bank, build_bank
+from manykernels.banks.bands import working_dtype
+from manykernels.files.checkpoint import open_checkpoint
+from manykernels.inputs.parameters import choose_generator
+from manykernels.inputs.reporting import warn_unless_converged
+from manykernels.inputs.tables import (
+    check_matrices,
+    check_table,
+    reads_matrices,
+)
+from manykernels.kernels import Kernel, KernelSet
+from manykernels.mkl.effort import shown_log, warn_if_long
+from manykernels.solvers import Epoch, Expansion, Problem, SolveResult
+
+
+class MKLEstimator(BaseEstimator):
+    """Steps of a fit that do not depend on what is predicted.
+
+    Subclasses have the parameters named here, and a fitted `_model`.
+    """
+
+    def _check_X(self, X: Any, reset: bool, min_rows: int = 1) -> Any:
+        check = check_matrices if reads_matrices(self.kernels) else check_table
+        return check(self, X, reset, min_rows)
+
+    def _fit_kernels(self, specs: list[Kernel], X: Any, kept: np.ndarray) -> KernelSet:
+        """Kernels on the kept rows; only given matrices need the others' columns."""
+        given = reads_matrices(self.kernels)
+        kernels = KernelSet.fit(
+            specs,
+            X if given or len(kept) == X.shape[0] else X[kept],
+            feature_names=getattr(self, "feature_names_in_", None),
+            dtype=working_dtype(self.dtype),
+            psd=self.psd,
+            random_state=choose_generator(self.random_state),
+        )
+        return kernels.restrict(kept) if len(kept) < kernels.n_train else kernels
+
+    def _build_bank(self, kernels: KernelSet) -> Bank:
+        with shown_log(self.verbose):
+            warn_if_long(kernels)
+            return build_bank(
+                kernels, self.storage, self.memory_limit, self.storage_dir, self.dtype
+            )
+
+    def _solve(
+        self,
+        solver: Any,
+        kernels: KernelSet,
+        problem: Problem,
+        start: Expansion | None,
+        callback: Callable[[Epoch], object] | None,
+    ) -> SolveResult:
+        saved = open_checkpoint(self.checkpoint, kernels, problem, solver)
+        # Solvers from elsewhere need not know about checkpoints.
+        options = {} if saved is None else {"checkpoint": saved}
+        with shown_log(self.verbose):
+            result = solver.solve(problem, start, callback, **options)
+        warn_unless_converged(solver, result)
+        return result
+
+    def _warm_start(self, kernels: KernelSet, problem: Problem) -> Expansion | None:
+        """The earlier solution as a start, if it speaks of as many rows and kernels."""
+        if not self.warm_start or not hasattr(self, "_model"):
+            return None
+        known, n_outputs = self._model.kernels, self._model.coef.shape[1]
+        if not (
+            n_outputs == problem.n_outputs
+            and known.n_train == kernels.n_train
+            and known.n_kernels == kernels.n_kernels
+        ):
+            return None
+        start = self._model.expansion(problem.norm)
+        coef = np.zeros((kernels.n_train, n_outputs))
+        coef[known.support] = start.coef
+        rows = slice(None) if kernels.support is None else kernels.support
+        return Expansion(coef[rows], start.weights)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        given = reads_matrices(self.kernels)
+        tags.input_tags.pairwise = given
+        tags.input_tags.three_d_array = given
+        tags.input_tags.sparse = not given
+        return tags

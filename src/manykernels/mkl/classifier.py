@@ -1,0 +1,355 @@
+"""Multiclass multiple kernel learning as a scikit-learn classifier."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import softmax
+from sklearn.base import ClassifierMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from manykernels.banks.base import support_of
+from manykernels.inputs.parameters import choose_generator, require_number
+from manykernels.inputs.reporting import progress_callback
+from manykernels.inputs.tables import require_finite_scores, training_kernels
+from manykernels.inputs.targets import (
+    Labeled,
+    check_same_classes,
+    first_classes,
+)
+from manykernels.kernels import KernelSet
+from manykernels.mkl.base import MKLEstimator
+from manykernels.mkl.calibration import calibrate
+from manykernels.mkl.choices import (
+    choose_loss,
+    choose_norm,
+    choose_solver,
+    streams_loss,
+)
+from manykernels.mkl.model import without_rows
+from manykernels.mkl.persistence import save_classifier
+from manykernels.mkl.stream import (
+    OnlinePast,
+    OnlineResult,
+    OnlineSettings,
+    OnlineStep,
+    choose_budget,
+    learns_online,
+)
+from manykernels.solvers import Problem, SolveResult
+
+
+class MKLClassifier(ClassifierMixin, MKLEstimator):
+    r"""Learn a classifier and the weight of every kernel together.
+
+    Minimizes :math:`\frac12 \|w\|_{2,p}^2 + C \sum_i c_i\, loss(s_i, y_i)` over all
+    kernels at once, with a duality gap that bounds the distance from the optimum.
+
+    Parameters
+    ----------
+    kernels : None, str, Kernel, callable or list of these
+        What to learn from, see :mod:`manykernels.kernels`: kernel objects such as
+        ``RBF(gamma=0.5, columns=["age", "dose"])``, text such as
+        ``"rbf:gamma=0.5@pixel*"``, callables ``(X, Y) -> K``, or ``"precomputed"``
+        for X of shape (n, n_train, n_kernels) or a list of matrices. None takes a
+        linear, a quadratic and three Gaussian kernels on all columns.
+    p : float in [1, 2], default=1.1
+        1 selects few kernels with exact zeros, 2 trusts all kernels alike.
+    C : float, default=1.0
+        Weight of the losses; ``lambda = 1 / (C n)`` in the papers.
+    loss : {"hinge", "log", "smoothed_hinge", "squared_hinge"} or loss
+        The multiclass hinge loss by default; two classes are no special case. "log"
+        learns probabilities, see :mod:`manykernels.losses` for all of them.
+    solver : str or solver, default="auto"
+        "auto" ends with a certified relative gap of at most `tol` or a
+        ConvergenceWarning; also "dual_ascent", "obscure", "pegasos" for the hinge
+        loss, "truncated_newton", "svrg" for the others. A solver object, such as
+        those of :mod:`manykernels.compare`, keeps its own tolerance, limit and seed.
+    tol : float, default=1e-2
+        Relative duality gap to reach.
+    max_iter : int, optional
+        Rounds or passes at most; None for the solver's default.
+    class_weight : dict or "balanced", optional
+        Multiplies C per class; "balanced" gives all classes the same total weight.
+    psd : {"check", "clip", "skip"}, default="check"
+        What to do about given or custom kernels with negative eigenvalues.
+    approximate : {"nystroem", "random_features", None}, default=None
+        Approximate all kernels that say nothing of it themselves and have no exact
+        features; see :mod:`manykernels.kernels`.
+    rank : int, default=300
+        Columns of such an approximation; without `approximate` it means nothing.
+    dtype : {"float16", "float32", "float64"}, default="float32"
+        Precision of stored kernel values. Certificates and predictions are float64;
+        those of "float16" speak of the rounded kernels.
+    storage : str, default="auto"
+        Where kernel values live: "gram" in memory, "memmap" in a file, "on_demand"
+        nowhere, "features" or "sparse" in a form of their own, see
+        :func:`manykernels.banks.build_bank`.
+    memory_limit : int or str, optional
+        Bytes, or text such as "4GB", that kernels may take; by default most of the
+        free memory.
+    storage_dir : path, optional
+        Folder for "memmap" in which finished files are kept and found again; by
+        default a temporary one, emptied after the fit.
+    budget : int, optional
+        Support rows that `partial_fit` keeps at most; None for no bound.
+    budget_policy : {"project", "smallest", "oldest"}, default="project"
+        What becomes of rows beyond the budget: projected on the others, or those with
+        the smallest part of the norm or the oldest ones removed.
+    warm_start : bool, default=False
+        Start the next fit from the current solution where sizes and classes agree.
+    checkpoint : path, optional
+        File in which `fit` keeps its state from time to time; the same fit, killed
+        and started again, goes on from there and ends with the same result. The file
+        stays, so that a later fit with a smaller `tol` can go on as well.
+    callback : callable, optional
+        Called with each line of the history; returning True stops the fit.
+    verbose : int, default=0
+        1 prints what is stored where, and a line per epoch, to standard error.
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    kernel_weights_ : array of shape (n_kernels,)
+        Non-negative, summing to one; the order of `kernel_names_`.
+    kernel_names_ : list of str
+    classes_ : array of shape (n_classes,)
+    dual_coef_ : array of shape (n_support, n_classes)
+        ``sum_f kernel_weights_[f] * K_f(X, X_support) @ dual_coef_`` are the scores.
+    support_ : array of int
+        Training rows with a coefficient; after `partial_fit`, positions among the
+        earlier support rows followed by the new rows.
+    objective_, duality_gap_ : float
+        Primal value (divided by C n) and how far it can be above the optimum.
+    history_ : list of Epoch
+        epoch, time, objective, relative gap and updates, one line per epoch; a call
+        to `partial_fit` adds a line with the accuracy on its rows before it learned.
+    n_iter_ : int
+    temperature_ : float
+        Divides the scores in `predict_proba`; fitted on estimates of the training
+        rows' leave-one-out scores, and 1 for the log loss.
+    n_features_in_ : int
+        Columns of the table, or training rows of given matrices.
+    feature_names_in_ : array of str
+        Only after a fit on a data frame.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = MKLClassifier(["rbf@0", "rbf@1", "rbf@2", "rbf@3"], C=10,
+    ...                       random_state=0).fit(X, y)
+    >>> model.score(X, y) > 0.95
+    True
+    >>> model.kernel_names_[int(model.kernel_weights_.argmax())]
+    'rbf@2'
+    """
+
+    def __init__(
+        self,
+        kernels: Any = None,
+        p: float = 1.1,
+        C: float = 1.0,
+        loss: str = "hinge",
+        solver: Any = "auto",
+        tol: float = 1e-2,
+        max_iter: int | None = None,
+        class_weight: Any = None,
+        psd: Any = "check",
+        approximate: str | None = None,
+        rank: int = 300,
+        dtype: str = "float32",
+        storage: str = "auto",
+        memory_limit: int | str | None = None,
+        storage_dir: Any = None,
+        budget: int | None = None,
+        budget_policy: str = "project",
+        warm_start: bool = False,
+        checkpoint: Any = None,
+        callback: Any = None,
+        verbose: int = 0,
+        random_state: Any = None,
+    ) -> None:
+        self.kernels = kernels
+        self.p = p
+        self.C = C
+        self.loss = loss
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.class_weight = class_weight
+        self.psd = psd
+        self.approximate = approximate
+        self.rank = rank
+        self.dtype = dtype
+        self.storage = storage
+        self.memory_limit = memory_limit
+        self.storage_dir = storage_dir
+        self.budget = budget
+        self.budget_policy = budget_policy
+        self.warm_start = warm_start
+        self.checkpoint = checkpoint
+        self.callback = callback
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLClassifier:
+        """Learn coefficients and kernel weights.
+
+        Parameters
+        ----------
+        X : table (array, CSR, data frame) or kernel matrices
+        y : array of shape (n,)
+            Labels of any type.
+        sample_weight : array of shape (n,), optional
+        """
+        norm, loss = choose_norm(self.p), choose_loss(self.loss)
+        C = require_number("C", self.C, 0.0)
+        solver = choose_solver(self.solver, self.tol, self.max_iter, self.random_state)
+        callback = progress_callback(self.verbose, self.tol, self.callback)
+        specs = training_kernels(self.kernels, X, self.approximate, self.rank)
+        X = self._check_X(X, reset=True, min_rows=2)
+        rows = Labeled.of(X, y, sample_weight, self.class_weight)
+        kernels = self._fit_kernels(specs, X, rows.kept)
+        bank = self._build_bank(kernels)
+        n_classes = len(rows.classes)
+        problem = Problem(bank, rows.target, n_classes, loss, norm, C, rows.weight)
+        start = None
+        if np.array_equal(rows.classes, getattr(self, "classes_", ())):
+            start = self._warm_start(kernels, problem)
+        result = self._solve(solver, kernels, problem, start, callback)
+        return self._finish(kernels, rows, problem, result)
+
+    def _finish(
+        self, kernels: KernelSet, rows: Labeled, problem: Problem, result: SolveResult
+    ) -> MKLClassifier:
+        """Fitted attributes from the solution of a problem."""
+        self.classes_ = rows.classes
+        past = OnlinePast.of(kernels, problem, result.model)
+        support = rows.kept[support_of(result.model.coef)]
+        return self._store(past, support, calibrate(problem, result.model), result)
+
+    @available_if(lambda self: streams_loss(self) and learns_online(self))
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+    ) -> MKLClassifier:
+        """Continue OBSCURE's online stage with one pass over new rows.
+
+        Parameters
+        ----------
+        X : table
+            New rows; kernels keep the constants of the first call.
+        y : array of shape (n,)
+        classes : array, optional
+            All labels that will ever come; needed at the first call.
+        sample_weight : array of shape (n,), optional
+        """
+        past = getattr(self, "_past", None)
+        if past is None:
+            classes = first_classes(classes)
+        else:
+            check_same_classes(classes, self.classes_)
+            classes = self.classes_
+        settings = self._online_settings(len(classes))
+        specs = []
+        if past is None:
+            specs = training_kernels(self.kernels, X, self.approximate, self.rank)
+        X = self._check_X(X, reset=past is None)
+        rows = Labeled.of(X, y, sample_weight, self.class_weight, classes)
+        if past is None:
+            kernels = self._fit_kernels(specs, X, rows.kept)
+            step = OnlineStep.first(kernels, rows, settings)
+        else:
+            step = OnlineStep.next(past, X[rows.kept], rows, settings)
+        history = [] if past is None else self.history_
+        result = step.run(choose_generator(self.random_state), history)
+        self.classes_ = classes
+        return self._store(result.past, result.support, result.temperature, result)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Scores of shape (n, n_classes), or their difference for two classes."""
+        check_is_fitted(self, "dual_coef_")
+        scores = require_finite_scores(
+            self._model.scores(self._check_X(X, reset=False))
+        )
+        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Labels of the highest scores."""
+        decision = self.decision_function(X)
+        if decision.ndim == 1:
+            return self.classes_[(decision > 0.0).astype(np.intp)]
+        return self.classes_[np.argmax(decision, axis=1)]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """softmax(scores / temperature_), shape (n, n_classes)."""
+        decision = self.decision_function(X) / self.temperature_
+        if decision.ndim == 1:
+            decision = np.column_stack([np.zeros_like(decision), decision])
+        return softmax(decision, axis=1)
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithm of `predict_proba`."""
+        return np.log(np.maximum(self.predict_proba(X), np.finfo(float).tiny))
+
+    def kernel_contributions(self, X: Any) -> np.ndarray:
+        """Each kernel's part of the decision function.
+
+        Shape (n, n_kernels, n_classes), or (n, n_kernels) for two classes; the sum
+        over the kernels is the decision function.
+        """
+        check_is_fitted(self, "dual_coef_")
+        parts = self._model.block_scores(self._check_X(X, reset=False))
+        return parts[..., 1] - parts[..., 0] if len(self.classes_) == 2 else parts
+
+    def save(self, path: Any) -> None:
+        """Write the fitted model to a file that holds data only, never code.
+
+        Support rows, coefficients and weights are kept, not the training kernels; no
+        rows where all kernels have explicit features. The file appears whole or not at
+        all; `manykernels.load` reads it. A solver object, a callback and a random state
+        other than a seed are not saved.
+
+        Parameters
+        ----------
+        path : str or path
+        """
+        check_is_fitted(self, "dual_coef_")
+        save_classifier(self, path)
+
+    def _online_settings(self, n_classes: int) -> OnlineSettings:
+        return OnlineSettings(
+            n_classes,
+            choose_loss(self.loss),
+            choose_norm(self.p),
+            require_number("C", self.C, 0.0),
+            self.storage,
+            self.memory_limit,
+            choose_budget(self.budget, self.budget_policy),
+        )
+
+    def _store(
+        self,
+        past: OnlinePast,
+        support: np.ndarray,
+        temperature: float,
+        result: SolveResult | OnlineResult,
+    ) -> MKLClassifier:
+        """Fitted attributes; `support` are the positions of the support rows."""
+        model = past.model
+        # A stream goes on from its rows; a finished fit can do without.
+        online = isinstance(result, OnlineResult)
+        self._model = model if online else without_rows(model)
+        self._past = past
+        self.kernel_names_ = list(model.kernels.names)
+        self.kernel_weights_ = model.weights
+        self.dual_coef_ = model.coef
+        self.support_ = support
+        self.temperature_ = temperature
+        self.objective_ = result.objective
+        self.duality_gap_ = result.duality_gap
+        self.history_ = result.history
+        self.n_iter_ = len(result.history)
+        return self

@@ -1,0 +1,184 @@
+"""A classifier that chooses p and C by itself."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from manykernels.inputs.parameters import choose_generator
+from manykernels.inputs.reporting import progress_callback, warn_unless_converged
+from manykernels.inputs.tables import training_kernels
+from manykernels.inputs.targets import Labeled
+from manykernels.mkl.choices import choose_loss, choose_solver
+from manykernels.mkl.classifier import MKLClassifier
+from manykernels.mkl.effort import shown_log
+from manykernels.mkl.grid import Grid
+from manykernels.mkl.persistence import save_classifier
+from manykernels.mkl.search import make_folds
+from manykernels.mkl.search_cv import SearchMixin
+from manykernels.mkl.tasks import ClassTask
+from manykernels.norms import LpGroupNorm
+
+
+class MKLClassifierCV(SearchMixin, MKLClassifier):
+    """An `MKLClassifier` with the p and C that predict rows left out best.
+
+    Kernels are computed once, on all the rows, and folds index into them; a fit with
+    one C is the start of the fit with the next.
+
+    Parameters
+    ----------
+    kernels : None, str, Kernel, callable or list of these
+        As in `MKLClassifier`.
+    ps : list of float, default=(1.1, 1.5, 2.0)
+        Exponents to try.
+    Cs : list of float or int, default=7
+        Weights of the losses to try; a number of them from 1e-3 to 1e3.
+    cv : int, splitter or iterable, optional
+        None takes 5 folds with the same share of every class.
+    scoring : str or scorer, optional
+        None for the accuracy.
+    n_jobs : int, optional
+        Folds at a time.
+    refit : bool, default=True
+        Fit all rows with the best p and C; without it there is nothing to predict with.
+    loss, solver, tol, max_iter, class_weight, psd : see MKLClassifier
+    approximate, rank, dtype, storage, memory_limit, storage_dir : see MKLClassifier
+    callback : callable, optional
+        Called with each line of the history of the last fit.
+    verbose : int, default=0
+        1 shows a progress bar, and what `MKLClassifier` shows, on standard error.
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    best_p_, best_C_, best_score_ : float
+    best_index_ : int
+    cv_results_ : dict of arrays
+        As scikit-learn's searches have it: `param_p`, `param_C`, `mean_test_score`,
+        `rank_test_score` and more; a data frame shows it well.
+    kernel_weights_, kernel_names_, classes_, dual_coef_, support_, objective_, \
+duality_gap_, history_, n_iter_, temperature_, n_features_in_, feature_names_in_ : see \
+MKLClassifier
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = MKLClassifierCV("rbf@0-1; rbf@2-3", Cs=[0.1, 10], random_state=0)
+    >>> model.fit(X, y).best_C_
+    10.0
+    """
+
+    plain: ClassVar[type] = MKLClassifier
+
+    def __init__(
+        self,
+        kernels: Any = None,
+        ps: Any = (1.1, 1.5, 2.0),
+        Cs: Any = 7,
+        cv: Any = None,
+        scoring: Any = None,
+        n_jobs: int | None = None,
+        refit: bool = True,
+        loss: str = "hinge",
+        solver: Any = "auto",
+        tol: float = 1e-2,
+        max_iter: int | None = None,
+        class_weight: Any = None,
+        psd: Any = "check",
+        approximate: str | None = None,
+        rank: int = 300,
+        dtype: str = "float32",
+        storage: str = "auto",
+        memory_limit: int | str | None = None,
+        storage_dir: Any = None,
+        callback: Any = None,
+        verbose: int = 0,
+        random_state: Any = None,
+    ) -> None:
+        self.kernels = kernels
+        self.ps = ps
+        self.Cs = Cs
+        self.cv = cv
+        self.scoring = scoring
+        self.n_jobs = n_jobs
+        self.refit = refit
+        self.loss = loss
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.class_weight = class_weight
+        self.psd = psd
+        self.approximate = approximate
+        self.rank = rank
+        self.dtype = dtype
+        self.storage = storage
+        self.memory_limit = memory_limit
+        self.storage_dir = storage_dir
+        self.callback = callback
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
+    ) -> MKLClassifierCV:
+        """Choose p and C, then learn coefficients and kernel weights.
+
+        Parameters
+        ----------
+        X : table (array, CSR, data frame) or kernel matrices
+        y : array of shape (n,)
+            Labels of any type.
+        sample_weight : array of shape (n,), optional
+        groups : array of shape (n,), optional
+            For splitters that keep groups together.
+        """
+        grid, loss = Grid.of(self.ps, self.Cs), choose_loss(self.loss)
+        callback = progress_callback(self.verbose, self.tol, self.callback)
+        self._make_solver(0)  # raises early
+        specs = training_kernels(self.kernels, X, self.approximate, self.rank)
+        X = self._check_X(X, reset=True, min_rows=2)
+        rows = Labeled.of(X, y, sample_weight, self.class_weight)
+        kernels = self._fit_kernels(specs, X, rows.kept)
+        bank = self._build_bank(kernels)
+        weighted = sample_weight is not None
+        task = ClassTask(
+            rows.classes, rows.target, rows.weight, loss, self.scoring, weighted
+        )
+        folds = make_folds(self.cv, rows.target, groups, rows.kept, True)
+        ((p, C),) = self._choose(grid, bank, task, folds)
+        if not self.refit:
+            return self
+        problem = task.problem(bank, np.arange(len(rows.kept)), LpGroupNorm(p), C)
+        solver = self._make_solver(int(choose_generator(self.random_state).integers(9)))
+        with shown_log(self.verbose):
+            result = solver.solve(problem, None, callback)
+        warn_unless_converged(solver, result)
+        self._finish(kernels, rows, problem, result)
+        return self
+
+    @property
+    def partial_fit(self) -> Any:  # type: ignore[override]
+        """A search needs all the rows at once."""
+        raise AttributeError(
+            "MKLClassifierCV has no partial_fit: it needs all rows to choose p and C; "
+            "use MKLClassifier with the best ones."
+        )
+
+    def save(self, path: Any) -> None:
+        """Write the fitted model as an `MKLClassifier` with the chosen p and C.
+
+        See `MKLClassifier.save`.
+
+        Parameters
+        ----------
+        path : str or path
+        """
+        check_is_fitted(self, "dual_coef_")
+        save_classifier(self._without_search(), path)
+
+    def _make_solver(self, seed: int) -> Any:
+        return choose_solver(self.solver, self.tol, self.max_iter, seed)

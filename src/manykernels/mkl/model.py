@@ -1,0 +1,172 @@
+"""A fitted model: kernels on support rows, or one coefficient block per kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manykernels.banks.base import support_of
+from manykernels.base.arrays import Array
+from manykernels.files.plain import storable
+from manykernels.kernels import KernelSet
+from manykernels.norms import LpGroupNorm
+from manykernels.solvers.problem import Expansion
+
+SUM_ROWS = 4096  # support rows whose features are held at a time
+
+
+@storable
+@dataclass(frozen=True)
+class BlockModel:
+    """scores(x) = sum_f weights_f sum_j k_f(x, x_j) coef_j over the support rows.
+
+    Weights sum to one; the common factor is in the coefficients. Outputs share the
+    weights, or each has a column of its own. New rows are
+    evaluated in float64 whatever the storage, so that a row's scores do not depend on
+    the rows it comes with.
+
+    Examples
+    --------
+    >>> from manykernels.kernels import Linear
+    >>> kernels = KernelSet.fit([Linear(normalize=None)], [[1.0], [2.0]])
+    >>> coef = np.array([[0.0, 0.0], [0.5, -0.5]])
+    >>> model = BlockModel.from_expansion(kernels, Expansion(coef, np.ones(1)))
+    >>> model.scores([[3.0]]).tolist()
+    [[3.0, -3.0]]
+    """
+
+    kernels: KernelSet  # reference rows are the support rows
+    coef: Array  # (support rows, outputs)
+    weights: Array  # (kernels,) or (kernels, outputs)
+
+    @classmethod
+    def from_expansion(cls, kernels: KernelSet, model: Expansion) -> BlockModel:
+        """Keep the support rows of a solution on the kernels' reference rows."""
+        support = support_of(model.coef)
+        total = model.weights.sum(axis=0)
+        coef = total * model.coef[support]
+        return cls(kernels.for_new_rows(support), coef, model.weights / total)
+
+    def expansion(self, norm: LpGroupNorm) -> Expansion:
+        """The same model on its support rows with the weights that solvers use.
+
+        These have ||d||_r = 1, and then the coefficients obey the dual's bounds.
+        """
+        return _expansion(self.coef, self.weights, norm)
+
+    def scores(self, X: Any) -> Array:
+        """Scores of new rows, shape (rows, outputs)."""
+        if self.weights.ndim == 2:
+            return np.asarray(self.block_scores(X).sum(axis=1))
+        parts = [self._combined(block) @ self.coef for block in self._blocks(X)]
+        return np.concatenate([*parts, np.empty((0, self.coef.shape[1]))])
+
+    def block_scores(self, X: Any) -> Array:
+        """Each kernel's part of the scores, shape (rows, kernels, outputs)."""
+        shape = (self.kernels.n_kernels, self.coef.shape[1])
+        parts = [
+            np.moveaxis(block @ self.coef, 0, 1) * self.weights.reshape(shape[0], -1)
+            for block in self._blocks(X)
+        ]
+        return np.concatenate([*parts, np.empty((0, *shape))])
+
+    def _blocks(self, X: Any) -> Iterator[Array]:
+        """Values of new rows with the support rows, shape (kernels, some rows, N)."""
+        used = self.kernels.only(used_kernels(self.weights)).astype(np.float64)
+        return (block for _, block in used.cross(X))
+
+    def _combined(self, block: Array) -> Array:
+        """sum_f weights_f block_f, without the kernels that have no weight."""
+        combined = np.zeros(block.shape[1:])
+        for f in np.flatnonzero(self.weights):
+            combined += self.weights[f] * block[f]
+        return combined
+
+
+@storable
+@dataclass(frozen=True)
+class FeatureModel:
+    r"""scores(x) = sum_f phi_f(x) blocks_f, where all kernels have explicit features.
+
+    :math:`blocks_f = weights_f \sum_j \phi_f(x_j) coef_j^\top`: no row is kept, and a
+    new row costs its features only. The coefficients of the support rows stay, to
+    start another fit from.
+
+    Examples
+    --------
+    >>> from manykernels.kernels import Linear
+    >>> kernels = KernelSet.fit([Linear(normalize=None)], [[1.0], [2.0]])
+    >>> coef = np.array([[0.0, 0.0], [0.5, -0.5]])
+    >>> rows = BlockModel.from_expansion(kernels, Expansion(coef, np.ones(1)))
+    >>> model = FeatureModel.from_rows(rows)
+    >>> model.blocks[0].tolist(), model.scores([[3.0]]).tolist()
+    ([[1.0, -1.0]], [[3.0, -3.0]])
+    """
+
+    kernels: KernelSet  # without rows; its support says which rows had coefficients
+    blocks: list[Array]  # (feature columns, outputs) for every kernel
+    coef: Array  # (support rows, outputs)
+    weights: Array  # (kernels,) or (kernels, outputs)
+
+    @classmethod
+    def from_rows(cls, model: BlockModel) -> FeatureModel:
+        """Sum up the features of the support rows."""
+        columns = model.kernels.n_feature_columns()
+        blocks = [np.zeros((n, model.coef.shape[1])) for n in columns]
+        kernels = model.kernels.only(used_kernels(model.weights)).astype(np.float64)
+        for start in range(0, len(model.coef), SUM_ROWS):
+            rows = np.arange(start, min(start + SUM_ROWS, len(model.coef)))
+            for f, phi in enumerate(kernels.restrict(rows).features() or []):
+                if phi is not None:
+                    blocks[f] += model.weights[f] * (phi.T @ model.coef[rows])
+        return cls(model.kernels.without_rows(), blocks, model.coef, model.weights)
+
+    def expansion(self, norm: LpGroupNorm) -> Expansion:
+        """The same model on its support rows with the weights that solvers use."""
+        return _expansion(self.coef, self.weights, norm)
+
+    def scores(self, X: Any) -> Array:
+        """Scores of new rows, shape (rows, outputs)."""
+        return np.asarray(self.block_scores(X).sum(axis=1))
+
+    def block_scores(self, X: Any) -> Array:
+        """Each kernel's part of the scores, shape (rows, kernels, outputs)."""
+        shape = (self.kernels.n_kernels, self.coef.shape[1])
+        used = self.kernels.only(used_kernels(self.weights)).astype(np.float64)
+        parts = [np.empty((0, *shape))]
+        for rows, features in used.feature_blocks(X):
+            out = np.zeros((rows.stop - rows.start, *shape))
+            for f, phi in enumerate(features):
+                if phi is not None:
+                    out[:, f] = phi @ self.blocks[f]
+            parts.append(out)
+        return np.concatenate(parts)
+
+
+Model: TypeAlias = BlockModel | FeatureModel
+
+
+def without_rows(model: BlockModel) -> Model:
+    """The model as coefficients of features where its kernels have such."""
+    return FeatureModel.from_rows(model) if model.kernels.is_explicit else model
+
+
+def used_kernels(weights: Array) -> NDArray[np.intp]:
+    """Positions of the kernels that some output gives a weight.
+
+    Examples
+    --------
+    >>> used_kernels(np.array([[0.0, 0.0], [0.5, 0.0]])).tolist()
+    [1]
+    """
+    return np.flatnonzero(weights.reshape(len(weights), -1).any(axis=1))
+
+
+def _expansion(coef: Array, weights: Array, norm: LpGroupNorm) -> Expansion:
+    """Coefficients and weights with ||d||_r = 1 instead of a sum of one."""
+    normalized = np.apply_along_axis(norm.normalize_weights, 0, weights)
+    return Expansion(coef / normalized.sum(axis=0), normalized)

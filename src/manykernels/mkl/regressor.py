@@ -1,0 +1,289 @@
+"""Multiple kernel learning of numbers as a scikit-learn regressor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from manykernels.banks.base import support_of
+from manykernels.inputs.parameters import require_number
+from manykernels.inputs.reporting import progress_callback, warn_unless_converged
+from manykernels.inputs.tables import require_finite_scores, training_kernels
+from manykernels.kernels import KernelSet
+from manykernels.mkl.base import MKLEstimator
+from manykernels.mkl.choices import choose_norm
+from manykernels.mkl.effort import shown_log
+from manykernels.mkl.model import BlockModel, without_rows
+from manykernels.mkl.per_target import side_by_side, solve_each
+from manykernels.mkl.regression_choices import (
+    choose_regression_loss,
+    choose_regression_solver,
+)
+from manykernels.mkl.regressor_files import save_regressor
+from manykernels.mkl.values import Measured
+from manykernels.solvers import Expansion, Problem, SolveResult
+
+
+class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
+    r"""Learn a regression function and the weight of every kernel together.
+
+    Minimizes :math:`\frac12 \|w\|_{2,p}^2 + C \sum_i c_i\, loss(s_i, y_i)` over all
+    kernels at once, with a duality gap that bounds the distance from the optimum. The
+    squared loss is :math:`\frac12 \|s_i - y_i\|^2`, summed over the targets.
+
+    Parameters
+    ----------
+    kernels : None, str, Kernel, callable or list of these
+        What to learn from, see :mod:`manykernels.kernels`, or ``"precomputed"`` for X
+        of shape (n, n_train, n_kernels) or a list of matrices. None takes a linear, a
+        quadratic and three Gaussian kernels on all columns.
+    p : float in [1, 2], default=1.1
+        1 selects few kernels with exact zeros, 2 trusts all kernels alike.
+    C : float, default=1.0
+        Weight of the losses: 1 / alpha of ridge regression.
+    loss : {"squared", "huber", "epsilon_insensitive"} or loss, default="squared"
+        "huber" is linear in large residuals, so that outliers pull less;
+        "epsilon_insensitive" forgives small ones, so that few rows have coefficients.
+    epsilon : float, default=0.1
+        Residuals up to this size cost nothing (epsilon-insensitive loss).
+    threshold : float, default=1.0
+        Residual from which on the Huber loss is linear.
+    fit_intercept : bool, default=True
+        Take the weighted mean off the target, and add it to predictions.
+    per_target_weights : bool, default=False
+        Learn the kernel weights for every target by itself; otherwise all targets
+        share them.
+    solver : str or solver, default="auto"
+        "auto" ends with a certified relative gap of at most `tol` or a
+        ConvergenceWarning: exact solves ("ridge") for the squared loss and up to
+        10,000 rows, "dual_ascent" for the epsilon-insensitive loss, else "newton". A
+        solver object keeps its own tolerance, limit and seed.
+    tol : float, default=1e-3
+        Relative duality gap to reach.
+    max_iter : int, optional
+        Rounds at most; None for the solver's default.
+    psd : {"check", "clip", "skip"}, default="check"
+        What to do about given or custom kernels with negative eigenvalues.
+    approximate : {"nystroem", "random_features", None}, default=None
+        Approximate all kernels that say nothing of it themselves and have no exact
+        features; see :mod:`manykernels.kernels`.
+    rank : int, default=300
+        Columns of such an approximation; without `approximate` it means nothing.
+    dtype : {"float16", "float32", "float64"}, default="float64"
+        Precision of stored kernel values. Certificates and predictions are float64.
+    storage : str, default="auto"
+        Where kernel values live, see :func:`manykernels.banks.build_bank`.
+    memory_limit : int or str, optional
+        Bytes, or text such as "4GB", that kernels may take; by default most of the
+        free memory.
+    storage_dir : path, optional
+        Folder for "memmap" in which finished files are kept and found again.
+    warm_start : bool, default=False
+        Start the next fit from the current solution where sizes agree.
+    checkpoint : path, optional
+        File in which `fit` keeps its state from time to time; the same fit, killed
+        and started again, goes on from there. Not for `per_target_weights`.
+    callback : callable, optional
+        Called with each line of the history; returning True stops the fit.
+    verbose : int, default=0
+        1 prints what is stored where, which solver was chosen, and a line per epoch,
+        to standard error.
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    kernel_weights_ : array of shape (n_kernels,) or (n_targets, n_kernels)
+        Non-negative, summing to one; the order of `kernel_names_`. A row per target
+        with `per_target_weights`.
+    kernel_names_ : list of str
+    dual_coef_ : array of shape (n_support, n_targets)
+        ``sum_f kernel_weights_[f] * K_f(X, X_support) @ dual_coef_ + intercept_`` are
+        the predictions.
+    support_ : array of int
+        Training rows with a coefficient.
+    intercept_ : float or array of shape (n_targets,)
+    objective_, duality_gap_ : float, or array of shape (n_targets,)
+        Primal value (divided by C n) and how far it can be above the optimum; for
+        every target by itself with `per_target_weights`.
+    history_ : list of Epoch
+        epoch, time, objective, relative gap and updates, one line per epoch; a list
+        per target with `per_target_weights`.
+    n_iter_ : int
+        Epochs, of the target that took most.
+    n_features_in_ : int
+        Columns of the table, or training rows of given matrices.
+    feature_names_in_ : array of str
+        Only after a fit on a data frame.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = MKLRegressor(["rbf@0-3", "rbf@4-9", "linear"], C=10).fit(X, y)
+    >>> model.score(X, y) > 0.5
+    True
+    >>> bool(model.duality_gap_ <= 1e-3 * model.objective_)
+    True
+    """
+
+    def __init__(
+        self,
+        kernels: Any = None,
+        p: float = 1.1,
+        C: float = 1.0,
+        loss: Any = "squared",
+        epsilon: float = 0.1,
+        threshold: float = 1.0,
+        fit_intercept: bool = True,
+        per_target_weights: bool = False,
+        solver: Any = "auto",
+        tol: float = 1e-3,
+        max_iter: int | None = None,
+        psd: Any = "check",
+        approximate: str | None = None,
+        rank: int = 300,
+        dtype: str = "float64",
+        storage: str = "auto",
+        memory_limit: int | str | None = None,
+        storage_dir: Any = None,
+        warm_start: bool = False,
+        checkpoint: Any = None,
+        callback: Any = None,
+        verbose: int = 0,
+        random_state: Any = None,
+    ) -> None:
+        self.kernels = kernels
+        self.p = p
+        self.C = C
+        self.loss = loss
+        self.epsilon = epsilon
+        self.threshold = threshold
+        self.fit_intercept = fit_intercept
+        self.per_target_weights = per_target_weights
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.psd = psd
+        self.approximate = approximate
+        self.rank = rank
+        self.dtype = dtype
+        self.storage = storage
+        self.memory_limit = memory_limit
+        self.storage_dir = storage_dir
+        self.warm_start = warm_start
+        self.checkpoint = checkpoint
+        self.callback = callback
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLRegressor:
+        """Learn coefficients and kernel weights.
+
+        Parameters
+        ----------
+        X : table (array, CSR, data frame) or kernel matrices
+        y : array of shape (n,) or (n, n_targets)
+        sample_weight : array of shape (n,), optional
+        """
+        norm, C = choose_norm(self.p), require_number("C", self.C, 0.0)
+        loss = choose_regression_loss(self.loss, self.epsilon, self.threshold)
+        solver = choose_regression_solver(
+            self.solver, self.tol, self.max_iter, self.random_state
+        )
+        callback = progress_callback(self.verbose, self.tol, self.callback)
+        self._check_checkpoint()
+        specs = training_kernels(self.kernels, X, self.approximate, self.rank)
+        X = self._check_X(X, reset=True, min_rows=2)
+        rows = Measured.of(X, y, sample_weight, self.fit_intercept)
+        kernels = self._fit_kernels(specs, X, rows.kept)
+        bank, n_outputs = self._build_bank(kernels), rows.target.shape[1]
+        problem = Problem(bank, rows.target, n_outputs, loss, norm, C, rows.weight)
+        start = self._warm_start(kernels, problem)
+        if self.per_target_weights:
+            with shown_log(self.verbose):
+                results = solve_each(solver, problem, start, callback)
+            for result in results:
+                warn_unless_converged(solver, result)
+            return self._store_each(kernels, rows, results)
+        result = self._solve(solver, kernels, problem, start, callback)
+        return self._store(kernels, rows, result)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predicted values, of shape (n,) or (n, n_targets) as y was."""
+        check_is_fitted(self, "dual_coef_")
+        scores = self._model.scores(self._check_X(X, reset=False))
+        scores = require_finite_scores(scores) + np.atleast_1d(self.intercept_)
+        return scores[:, 0] if np.ndim(self.intercept_) == 0 else scores
+
+    def kernel_contributions(self, X: Any) -> np.ndarray:
+        """Each kernel's part of the prediction.
+
+        Shape (n, n_kernels) or (n, n_kernels, n_targets) as y was; the sum over the
+        kernels, plus `intercept_`, is the prediction.
+        """
+        check_is_fitted(self, "dual_coef_")
+        parts = self._model.block_scores(self._check_X(X, reset=False))
+        return parts[..., 0] if np.ndim(self.intercept_) == 0 else parts
+
+    def save(self, path: Any) -> None:
+        """Write the fitted model to a file that holds data only, never code.
+
+        Support rows, coefficients and weights are kept, not the training kernels.
+        The file appears whole or not at all; `manykernels.load` reads it. Objects
+        given as solver, loss or callback, and a random state other than a seed, are
+        not saved.
+
+        Parameters
+        ----------
+        path : str or path
+        """
+        check_is_fitted(self, "dual_coef_")
+        save_regressor(self, path)
+
+    def _warm_start(self, kernels: KernelSet, problem: Problem) -> Expansion | None:
+        """Weights that are not shared become their mean where they shall be."""
+        start = super()._warm_start(kernels, problem)
+        if start is None or self.per_target_weights or start.weights.ndim == 1:
+            return start
+        return Expansion(start.coef, start.weights.mean(axis=1))
+
+    def _check_checkpoint(self) -> None:
+        if self.per_target_weights and self.checkpoint is not None:
+            raise ValueError(
+                "checkpoint keeps the state of one search, got "
+                "per_target_weights=True, which makes one per target; leave one of "
+                "the two out."
+            )
+
+    def _store(
+        self, kernels: KernelSet, rows: Measured, result: SolveResult
+    ) -> MKLRegressor:
+        self.objective_: Any = result.objective
+        self.duality_gap_: Any = result.duality_gap
+        self.history_: list[Any] = result.history
+        self.n_iter_ = len(result.history)
+        return self._store_model(kernels, rows, result.model)
+
+    def _store_each(
+        self, kernels: KernelSet, rows: Measured, results: list[SolveResult]
+    ) -> MKLRegressor:
+        self.objective_ = np.array([result.objective for result in results])
+        self.duality_gap_ = np.array([result.duality_gap for result in results])
+        self.history_ = [result.history for result in results]
+        self.n_iter_ = max(len(result.history) for result in results)
+        return self._store_model(kernels, rows, side_by_side(results))
+
+    def _store_model(
+        self, kernels: KernelSet, rows: Measured, found: Expansion
+    ) -> MKLRegressor:
+        model = BlockModel.from_expansion(kernels, found)
+        self._model = without_rows(model)
+        self.kernel_names_ = list(kernels.names)
+        self.kernel_weights_ = model.weights.T
+        self.dual_coef_ = model.coef
+        self.support_ = rows.kept[support_of(found.coef)]
+        self.intercept_ = float(rows.intercept[0]) if rows.flat else rows.intercept
+        return self

@@ -1,0 +1,313 @@
+"""partial_fit: OBSCURE's online stage on rows that arrive in parts."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from manykernels.banks import Bank, OnDemandBank, build_bank
+from manykernels.banks.base import support_of
+from manykernels.base.threads import one_blas_thread
+from manykernels.inputs.tables import reads_matrices
+from manykernels.inputs.targets import Labeled
+from manykernels.kernels import KernelSet
+from manykernels.losses import Loss
+from manykernels.mkl.calibration import fit_temperature, held_out_scores
+from manykernels.mkl.choices import choose_norm
+from manykernels.mkl.model import BlockModel
+from manykernels.norms import LpGroupNorm
+from manykernels.solvers import Epoch, Expansion, InterruptedFitWarning, Problem
+from manykernels.solvers.budget import POLICIES, Budget
+from manykernels.solvers.loop import relative_gap
+from manykernels.solvers.requirements import require_hinge
+from manykernels.solvers.stream import Stream
+
+# Objective, gap and temperature are evaluated on so many of the newest rows.
+AT_HAND = 1000
+
+
+def learns_online(estimator: Any) -> bool:
+    """Whether `partial_fit` is there, as scikit-learn's `available_if` asks.
+
+    The error says why not: tools that try `hasattr` then find no `partial_fit`.
+    """
+    if reads_matrices(estimator.kernels):
+        raise ValueError(
+            "partial_fit needs kernels on feature columns, got given matrices; call "
+            "fit with one stack of all the rows."
+        )
+    if choose_norm(estimator.p).p <= 1.0:
+        raise ValueError(
+            f"partial_fit needs 1 < p <= 2, got p={estimator.p:g}; use for instance "
+            "p=1.05, or fit for exactly sparse weights."
+        )
+    if estimator.class_weight == "balanced":
+        raise ValueError(
+            "partial_fit needs class_weight as a dictionary or None, got 'balanced', "
+            "which takes all the labels at once; write the weights out."
+        )
+    return True
+
+
+def choose_budget(budget: Any, policy: Any) -> Budget | None:
+    """The bound on the support, or None for no bound.
+
+    Examples
+    --------
+    >>> choose_budget(100, "oldest")
+    Budget(size=100, policy='oldest')
+    """
+    if policy not in POLICIES:
+        raise ValueError(
+            f"budget_policy must be one of {', '.join(map(repr, POLICIES))}, got "
+            f"{policy!r}; choose one of these."
+        )
+    if budget is None:
+        return None
+    whole = isinstance(budget, Integral) and not isinstance(budget, bool)
+    if not (whole and budget >= 1):
+        raise ValueError(
+            f"budget must be a positive whole number or None, got {budget!r}; choose "
+            "for instance 2000."
+        )
+    return Budget(int(budget), policy)
+
+
+class OnlineEpoch(NamedTuple):
+    """One line of the history: a call to partial_fit. Opens as `Epoch` does.
+
+    Objective and gap speak of the newest rows at hand, with a budget kept to.
+    """
+
+    epoch: int
+    time: float
+    objective: float
+    gap: float
+    updates: int
+    accuracy: float | None  # of the call's rows before they were learned
+    progressive: float | None  # the same for all rows that were predicted so far
+    predicted: int  # how many these are; a first call has no model to predict with
+    support: int  # rows that the model keeps
+
+
+@dataclass(frozen=True)
+class OnlinePast:
+    """What an online learner remembers: a model and the labels of its support rows."""
+
+    model: BlockModel
+    target: np.ndarray  # (support rows,)
+    sample_weight: np.ndarray  # (support rows,)
+    # ||sum_i coef_i phi_f(x_i)||^2 for the model's coef; computed anew if not known
+    square_norms: np.ndarray | None = None  # (blocks,)
+
+    @classmethod
+    def of(cls, kernels: KernelSet, problem: Problem, model: Expansion) -> OnlinePast:
+        """What remains of a fit."""
+        support = support_of(model.coef)
+        kept = BlockModel.from_expansion(kernels, model)
+        return cls(kept, problem.target[support], problem.sample_weight[support])
+
+    def theta(self, norm: LpGroupNorm) -> tuple[np.ndarray, np.ndarray | None]:
+        """theta = q coef for the weights that mirror descent uses, and its norms."""
+        known = self.model.expansion(norm)
+        factor = norm.q / float(known.weights.sum())
+        if self.square_norms is None:
+            return norm.q * known.coef, None
+        return norm.q * known.coef, factor * factor * self.square_norms
+
+
+@dataclass(frozen=True)
+class OnlineSettings:
+    """What every step of one learner shares."""
+
+    n_classes: int
+    loss: Loss
+    norm: LpGroupNorm
+    C: float
+    storage: str
+    memory_limit: int | str | None
+    budget: Budget | None = None
+
+    def problem(self, kernels: KernelSet, target: Any, weight: Any) -> Problem:
+        """The problem on the reference rows of these kernels."""
+        bank = self._bank(kernels)
+        return Problem(
+            bank, target, self.n_classes, self.loss, self.norm, self.C, weight
+        )
+
+    def _bank(self, kernels: KernelSet) -> Bank:
+        """A pass reads the kernel rows of updates once: no reason to store them all."""
+        if self.storage in ("auto", "on_demand", "memmap"):
+            return OnDemandBank(kernels)
+        return build_bank(kernels, self.storage, self.memory_limit)
+
+
+@dataclass(frozen=True)
+class OnlineResult:
+    """The model after a call, with all that the estimator shows of it."""
+
+    past: OnlinePast
+    support: np.ndarray  # positions among the earlier support rows and the new rows
+    objective: float
+    duality_gap: float
+    temperature: float
+    history: list[Epoch | OnlineEpoch]
+
+
+@dataclass(frozen=True)
+class OnlineStep:
+    """The rows at hand: support rows first, new rows last."""
+
+    kernels: KernelSet
+    target: np.ndarray
+    weight: np.ndarray
+    positions: np.ndarray  # in the earlier support followed by all of X
+    stream: Stream
+    settings: OnlineSettings
+    n_past: int
+
+    @classmethod
+    def first(
+        cls, kernels: KernelSet, rows: Labeled, settings: OnlineSettings
+    ) -> OnlineStep:
+        """Begin with these rows."""
+        theta = np.zeros((0, settings.n_classes))
+        zeros = np.zeros(kernels.n_kernels)
+        stream = Stream(kernels, settings.norm, theta, zeros)
+        return cls(kernels, rows.target, rows.weight, rows.kept, stream, settings, 0)
+
+    @classmethod
+    def next(
+        cls, past: OnlinePast, X: Any, rows: Labeled, settings: OnlineSettings
+    ) -> OnlineStep:
+        """Continue with new rows: none of the past rows is visited again."""
+        kernels = past.model.kernels.extend(X)
+        target = np.concatenate([past.target, rows.target])
+        weight = np.concatenate([past.sample_weight, rows.weight])
+        theta, square_norms = past.theta(settings.norm)
+        stream = Stream(kernels, settings.norm, theta, square_norms)
+        n_past = len(theta)
+        positions = np.concatenate([np.arange(n_past), n_past + rows.kept])
+        return cls(kernels, target, weight, positions, stream, settings, n_past)
+
+    def run(
+        self, rng: np.random.Generator, history: Sequence[Epoch | OnlineEpoch]
+    ) -> OnlineResult:
+        """Predict the new rows, then learn them in one pass in random order."""
+        began = time.perf_counter()
+        order = self.n_past + rng.permutation(len(self.target) - self.n_past)
+        require_hinge(self._problem(order[:1]), "partial_fit")
+        with one_blas_thread():
+            right = self._count_right(order)
+            updates = self._learn(order)
+            if self.settings.budget is not None:
+                self.stream.trim(self.settings.budget)
+            objective, bound, temperature = self._evaluate(order)
+        line = OnlineEpoch(
+            epoch=len(history) + 1,
+            time=time.perf_counter() - began,
+            objective=objective,
+            gap=relative_gap(objective, bound),
+            updates=updates,
+            support=len(self.stream.support),
+            **_progress(history, right, len(order)),
+        )
+        gap = max(objective - bound, 0.0)
+        past, support = self._past(), self.positions[self.stream.support]
+        return OnlineResult(
+            past, support, objective, gap, temperature, [*history, line]
+        )
+
+    def _problem(self, rows: np.ndarray) -> Problem:
+        kernels = self.kernels.restrict(rows)
+        return self.settings.problem(kernels, self.target[rows], self.weight[rows])
+
+    def _count_right(self, order: np.ndarray) -> int | None:
+        """New rows that the model knew already; None without a model."""
+        if self.n_past == 0:
+            return None
+        return int(np.sum(self.stream.predict(order) == self.target[order]))
+
+    def _learn(self, order: np.ndarray) -> int:
+        """One pass; Ctrl-C keeps what was learned until then."""
+        importance = self.weight / self.weight.mean()
+        tiles = self.stream.learn(
+            order, self._problem, importance, self.settings.budget
+        )
+        n_seen, n_updates = 0, 0
+        try:
+            for n_rows, updates in tiles:
+                n_seen, n_updates = n_seen + n_rows, n_updates + updates
+        except KeyboardInterrupt:
+            if not n_seen:
+                raise
+            warnings.warn(
+                f"partial_fit was interrupted after {n_seen} of {len(order)} new rows; "
+                "the model that learned these was kept.",
+                InterruptedFitWarning,
+                stacklevel=4,
+            )
+        return n_updates
+
+    def _evaluate(self, order: np.ndarray) -> tuple[float, float, float]:
+        """Objective, dual bound and temperature on the newest rows at hand.
+
+        The dual point has the model's coefficients on these rows and none elsewhere.
+        """
+        rows = np.concatenate([np.arange(self.n_past), order])[-AT_HAND:]
+        problem, stream = self._problem(rows), self.stream
+        model = stream.model()
+        coef = np.zeros((len(self.target), self.settings.n_classes))
+        coef[stream.support] = model.coef
+        scores = stream.scores(rows)
+        norms = model.weights * np.sqrt(stream.square_norms) / stream.norm.q
+        objective = problem.primal_value(scores, norms)
+        diagonal = model.weights @ problem.bank.diagonals().T
+        held_out = held_out_scores(scores, coef[rows], diagonal)
+        temperature = fit_temperature(held_out, problem.target, problem.sample_weight)
+        return objective, _dual_bound(problem, coef[rows]), temperature
+
+    def _past(self) -> OnlinePast:
+        """The model on its support rows, in order of arrival."""
+        stream, support = self.stream, self.stream.support
+        found = stream.model()
+        total = float(found.weights.sum())
+        kernels = self.kernels.for_new_rows(support)
+        model = BlockModel(kernels, total * found.coef, found.weights / total)
+        square_norms = (total / stream.norm.q) ** 2 * stream.square_norms
+        return OnlinePast(
+            model, self.target[support], self.weight[support], square_norms
+        )
+
+
+def _dual_bound(problem: Problem, coef: np.ndarray) -> float:
+    """The best dual value along the coefficients, or along feasible ones near by."""
+    unit = coef / problem.bound[:, None]
+    if problem.loss.feasible_scale(unit, problem.target) == 0.0:  # after projection
+        unit = problem.loss.make_feasible(unit, problem.target)
+        coef = unit * problem.bound[:, None]
+    squares = np.maximum(problem.bank.square_norms(coef), 0.0)
+    return problem.dual_bound(coef, np.sqrt(squares))
+
+
+def _progress(
+    history: Sequence[Epoch | OnlineEpoch], right: int | None, n_rows: int
+) -> dict[str, Any]:
+    """Accuracy of this call and of all calls so far."""
+    last = history[-1] if history else None
+    known = last if isinstance(last, OnlineEpoch) else None
+    predicted = known.predicted if known else 0
+    progressive = known.progressive if known else None
+    accuracy = None
+    if right is not None:
+        accuracy = right / n_rows
+        total = right + predicted * (progressive or 0.0)
+        predicted += n_rows
+        progressive = total / predicted
+    return {"accuracy": accuracy, "progressive": progressive, "predicted": predicted}

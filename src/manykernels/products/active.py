@@ -1,0 +1,169 @@
+"""The products that have a weight, and their combined kernel matrix."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from manykernels.base.arrays import Array
+from manykernels.products.base import BaseKernels, RankOneKernels
+from manykernels.products.index import Product
+from manykernels.products.inner import Inner, InnerSolver
+
+
+class ActiveProducts:
+    """K_theta = sum_i theta_i / rho_i^2 K_i over the products drawn so far.
+
+    A change of one weight costs O(n^2), and so does a common factor.
+
+    Examples
+    --------
+    >>> active = ActiveProducts(RankOneKernels(np.eye(2)), np.ones(2))
+    >>> active.set(np.array([0.5]), [(0,)])
+    >>> active.matrix
+    array([[0.5, 0. ],
+           [0. , 0. ]])
+    """
+
+    def __init__(self, base: BaseKernels, rho: Array, with_matrix: bool = True) -> None:
+        self.base, self.rho = base, rho
+        self.products: list[Product] = []
+        self.theta: Array = np.zeros(0)
+        size = base.n_rows if with_matrix else 0
+        self.matrix: Array = np.zeros((size, size))
+        self._places: dict[Product, int] = {}
+
+    def place(self, product: Product) -> int:
+        """The position of a product, which is new with weight zero if unknown."""
+        if product not in self._places:
+            self._places[product] = len(self.products)
+            self.products.append(product)
+            self.theta = np.append(self.theta, 0.0)
+        return self._places[product]
+
+    def solve(self, inner: InnerSolver) -> Inner:
+        """The inner problem for the current weights."""
+        return inner.solve(self.matrix)
+
+    def solve_at(self, theta: Array, inner: InnerSolver) -> Inner:
+        """The inner problem for other weights of the same products."""
+        return inner.solve(combined(self.base, self.rho, self.products, theta))
+
+    def move(self, theta: Array, changed: int) -> None:
+        """New weights, equal to the old ones times a factor except at `changed`."""
+        others = np.delete(self.theta, changed)
+        total = float(others.sum())
+        factor = float(np.delete(theta, changed).sum()) / total if total > 0.0 else 1.0
+        if factor != 1.0:
+            self.matrix *= factor
+        self._add(changed, float(theta[changed]) - factor * float(self.theta[changed]))
+        self.theta = theta
+
+    def set(self, theta: Array, products: list[Product]) -> None:
+        """Any weights, from scratch."""
+        self.products, self.theta = list(products), np.asarray(theta, dtype=float)
+        self._places = {product: i for i, product in enumerate(products)}
+        self.matrix = combined(self.base, self.rho, products, self.theta)
+
+    def _add(self, i: int, change: float) -> None:
+        if change != 0.0:
+            product = self.products[i]
+            scale = change / float(self.rho[len(product)]) ** 2
+            self.matrix += scale * self.base.matrix(product)
+
+
+class ActiveFeatures(ActiveProducts):
+    """Rank-one products and squared errors: one linear system in the active terms.
+
+    With Z the features, centered where there is an intercept, and d_i = theta_i /
+    rho_i^2, (I/C + D^1/2 Z'Z D^1/2) v = D^1/2 Z'y gives the scores Z D^1/2 v in
+    O(n m + m^3) for m active terms, without any matrix over the rows.
+    """
+
+    def __init__(self, base: RankOneKernels, rho: Array, inner: InnerSolver) -> None:
+        super().__init__(base, rho, with_matrix=False)
+        self._base = base
+        self._shift = float(inner.target.mean()) if inner.intercept else 0.0
+        self._target = inner.target - self._shift
+        self._center = inner.intercept
+        self._features: Array = np.empty((base.n_rows, 0), order="F")
+        self._gram: Array = np.empty((0, 0))
+        self._means: Array = np.empty(0)
+
+    def place(self, product: Product) -> int:
+        """As above; a new product brings its feature."""
+        i = super().place(product)
+        if i >= self._features.shape[1]:
+            self._grow()
+        if i == len(self.products) - 1:
+            self._fill(i)
+        return i
+
+    def _grow(self) -> None:
+        """Double the room, so that growing costs nothing in the end."""
+        size = max(64, 2 * self._features.shape[1])
+        features = np.zeros((self.base.n_rows, size), order="F")
+        gram, means = np.zeros((size, size)), np.zeros(size)
+        old = self._features.shape[1]
+        features[:, :old], means[:old] = self._features, self._means
+        gram[:old, :old] = self._gram
+        self._features, self._gram, self._means = features, gram, means
+
+    def _fill(self, i: int) -> None:
+        z = self._base.feature(self.products[i])
+        self._means[i] = z.mean() if self._center else 0.0
+        z -= self._means[i]
+        self._features[:, i] = z
+        self._gram[i, : i + 1] = z @ self._features[:, : i + 1]
+        self._gram[: i + 1, i] = self._gram[i, : i + 1]
+
+    def move(self, theta: Array, changed: int) -> None:
+        """New weights."""
+        self.theta = theta
+
+    def set(self, theta: Array, products: list[Product]) -> None:
+        """New weights, of products that may be new as well."""
+        if products is not self.products:
+            for product in products:
+                self.place(product)
+        self.theta = np.asarray(theta, dtype=float)
+
+    def solve(self, inner: InnerSolver) -> Inner:
+        """The inner problem for the current weights."""
+        return self.solve_at(self.theta, inner)
+
+    def solve_at(self, theta: Array, inner: InnerSolver) -> Inner:
+        """The inner problem for other weights of the same products."""
+        used = np.flatnonzero(theta)
+        rho = np.array([self.rho[len(self.products[i])] for i in used])
+        root = np.sqrt(theta[used]) / rho
+        features = self._features[:, used] if len(used) else self._features[:, :0]
+        system = root[:, None] * self._gram[np.ix_(used, used)] * root
+        system.flat[:: len(used) + 1] += 1.0 / inner.C
+        side = root * (features.T @ self._target)
+        v = cho_solve(cho_factor(system, lower=True), side) if len(used) else side
+        left = self._target - features @ (root * v)
+        intercept = self._shift - float(self._means[used] @ (root * v))
+        value = 0.5 * float(v @ v) + 0.5 * inner.C * float(left @ left)
+        scores = inner.target - left
+        coef = inner.C * left
+        if self._center:
+            coef -= coef.mean()  # rounding: the dual is finite at a sum of zero only
+        return Inner(coef, intercept, scores, value)
+
+
+def combined(
+    base: BaseKernels, rho: Array, products: list[Product], theta: Array
+) -> Array:
+    """sum_i theta_i / rho_i^2 K_i; one matrix product where kernels have rank one."""
+    scales = np.array(
+        [t / rho[len(i)] ** 2 for t, i in zip(theta, products, strict=True)]
+    )
+    used = [i for i, scale in enumerate(scales) if scale != 0.0]
+    if isinstance(base, RankOneKernels):
+        Z = base.features([products[i] for i in used]) * np.sqrt(scales[used])
+        return np.asarray(Z @ Z.T)
+    out = np.zeros((base.n_rows, base.n_rows))
+    for i in used:
+        out += scales[i] * base.matrix(products[i])
+    return out

@@ -1,0 +1,247 @@
+"""Base kernels on the training rows: single features, or whole matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from manykernels.base.arrays import Array, Index
+from manykernels.products.index import Product
+
+
+class BaseKernels(Protocol):
+    """The r kernels whose products are learnt from.
+
+    The energy of a product is a' K a. It is a function of
+    <weigh(a), product of columns>, whatever the kernels are, so that one pricing
+    oracle serves all of them.
+    """
+
+    @property
+    def n_base(self) -> int:
+        """Number of base kernels."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of training rows."""
+
+    @property
+    def columns(self) -> Array:
+        """One column per base kernel; products are taken entry by entry."""
+
+    def weigh(self, coef: Array) -> Array:
+        """The vector whose inner products with columns give energies."""
+
+    def energies(self, values: Array) -> Array:
+        """a' K a from such inner products."""
+
+    def largest_value(self, energy: float) -> float:
+        """The inner product that belongs to an energy."""
+
+    def matrix(self, product: Product) -> Array:
+        """The kernel matrix of a product, shape (rows, rows)."""
+
+    def power_sums(self, degree: int) -> list[Array]:
+        """S^0, ..., S^degree entry by entry, with S the sum of the base kernels."""
+
+    def factor_masses(self, coef: Array, chosen: Product, powers: list[Array]) -> Array:
+        """a' (K_chosen * K_j * powers[-1]) a for every base kernel j.
+
+        `powers` are S^0, ..., S^k, where k factors are to follow.
+        """
+
+    def energy_sum(self, coef: Array, prefix: Product, power: Array) -> float:
+        """a' (K_prefix * power) a: the sum over all continuations, if power is S^k."""
+
+
+@dataclass(frozen=True)
+class RankOneKernels:
+    """K_j = x_j x_j': every product is one feature, the product of the columns.
+
+    Normalized features have a mean square of one, whatever the tails of the columns;
+    with p = 1 the penalty is then the same for all of them. The sampler of mirror
+    descent needs products as they are.
+
+    Examples
+    --------
+    >>> base = RankOneKernels(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    >>> base.feature((0, 1))
+    array([ 2., 12.])
+    """
+
+    columns: Array  # (rows, base kernels)
+    normalized: bool = False  # every product scaled to unit mean square
+
+    @property
+    def n_base(self) -> int:
+        """Number of base kernels."""
+        return int(self.columns.shape[1])
+
+    @property
+    def n_rows(self) -> int:
+        """Number of training rows."""
+        return int(self.columns.shape[0])
+
+    def weigh(self, coef: Array) -> Array:
+        """The coefficients themselves: the inner product is <a, z>."""
+        return coef
+
+    def energies(self, values: Array) -> Array:
+        """<a, z>^2."""
+        return np.square(values)
+
+    def largest_value(self, energy: float) -> float:
+        """|<a, z>|."""
+        return float(np.sqrt(max(energy, 0.0)))
+
+    def feature(self, product: Product) -> Array:
+        """The feature z of a product: its columns multiplied entry by entry."""
+        z = multiply_columns(self.columns, product)
+        return z * inverse_sizes(np.square(z).mean()) if self.normalized else z
+
+    def sizes(self, products: Sequence[Product]) -> Array:
+        """What features were divided by: their root mean squares, or ones."""
+        if not self.normalized:
+            return np.ones(len(products))
+        squares = [
+            np.square(multiply_columns(self.columns, product)).mean()
+            for product in products
+        ]
+        return np.asarray(np.sqrt(np.array(squares)))
+
+    def features(self, products: Sequence[Product]) -> Array:
+        """Features side by side, shape (rows, products)."""
+        out = np.empty((self.n_rows, len(products)))
+        for i, product in enumerate(products):
+            out[:, i] = self.feature(product)
+        return out
+
+    def matrix(self, product: Product) -> Array:
+        """z z'."""
+        z = self.feature(product)
+        return np.outer(z, z)
+
+    def power_sums(self, degree: int) -> list[Array]:
+        """S = X X' and its powers entry by entry."""
+        if self.normalized:
+            raise ValueError(
+                "sums over all products need products as they are, got normalized "
+                "ones; use RankOneKernels(columns) without normalized=True."
+            )
+        return hadamard_powers(self.columns @ self.columns.T, degree)
+
+    def factor_masses(self, coef: Array, chosen: Product, powers: list[Array]) -> Array:
+        """With v = a * z_chosen, the diagonal of X' (v v' * S^k) X.
+
+        One matrix product for all base kernels; the last factor needs X'v alone, and
+        the one before it the r x r matrix X' diag(v) X.
+        """
+        weighted = self.columns * (coef * self.feature(chosen))[:, None]
+        if len(powers) == 1:
+            return np.asarray(np.square(weighted.sum(axis=0)))
+        if len(powers) == 2 and self.n_base < self.n_rows:
+            return np.asarray(np.square(self.columns.T @ weighted).sum(axis=0))
+        return np.asarray(np.einsum("tj,tj->j", weighted, powers[-1] @ weighted))
+
+    def energy_sum(self, coef: Array, prefix: Product, power: Array) -> float:
+        """v' S^k v with v = a * z_prefix."""
+        v = coef * self.feature(prefix)
+        return float(v @ (power @ v))
+
+
+@dataclass(frozen=True)
+class DenseKernels:
+    """Any base kernels, as matrices.
+
+    With columns vec(K_j) and the vector vec(a a'), energies are inner products like
+    those of single features; half of the entries suffice, by symmetry.
+
+    Examples
+    --------
+    >>> base = DenseKernels(np.stack([np.eye(2), np.ones((2, 2))]))
+    >>> base.weigh(np.array([1.0, 2.0])) @ base.columns
+    array([5., 9.])
+    """
+
+    stack: Array  # (base kernels, rows, rows)
+
+    @property
+    def n_base(self) -> int:
+        """Number of base kernels."""
+        return len(self.stack)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of training rows."""
+        return int(self.stack.shape[1])
+
+    @cached_property
+    def _upper(self) -> tuple[Index, Index]:
+        rows, columns = np.triu_indices(self.n_rows)
+        return rows, columns
+
+    @cached_property
+    def columns(self) -> Array:
+        """The upper triangles, one column per base kernel."""
+        rows, columns = self._upper
+        return np.ascontiguousarray(self.stack[:, rows, columns].T)
+
+    def weigh(self, coef: Array) -> Array:
+        """The upper triangle of a a', counted twice off the diagonal."""
+        rows, columns = self._upper
+        counts = np.where(rows == columns, 1.0, 2.0)
+        return np.asarray(counts * coef[rows] * coef[columns])
+
+    def energies(self, values: Array) -> Array:
+        """The values themselves; rounding may leave them slightly below zero."""
+        return np.maximum(values, 0.0)
+
+    def largest_value(self, energy: float) -> float:
+        """The energy itself."""
+        return max(energy, 0.0)
+
+    def matrix(self, product: Product) -> Array:
+        """Entry by entry, K_1 * K_2 * ..."""
+        out = np.ones(self.stack.shape[1:])
+        for j in product:
+            out *= self.stack[j]
+        return out
+
+    def power_sums(self, degree: int) -> list[Array]:
+        """The sum of all base kernels and its powers."""
+        return hadamard_powers(self.stack.sum(axis=0), degree)
+
+    def factor_masses(self, coef: Array, chosen: Product, powers: list[Array]) -> Array:
+        """<a a' * K_chosen * S^k, K_j> for all j in one pass over the matrices."""
+        weights = np.outer(coef, coef) * self.matrix(chosen) * powers[-1]
+        return np.asarray(self.stack.reshape(self.n_base, -1) @ weights.ravel())
+
+    def energy_sum(self, coef: Array, prefix: Product, power: Array) -> float:
+        """a' (K_prefix * S^k) a."""
+        return float(coef @ ((self.matrix(prefix) * power) @ coef))
+
+
+def inverse_sizes(mean_squares: Array) -> Array:
+    """1 / sqrt, and 0 for a feature that is zero everywhere."""
+    positive = np.maximum(mean_squares, 1e-300)
+    return np.where(mean_squares > 0.0, 1.0 / np.sqrt(positive), 0.0)
+
+
+def multiply_columns(columns: Array, product: Product) -> Array:
+    """The product of some columns entry by entry; ones for the empty product."""
+    out = np.ones(len(columns))
+    for j in product:
+        out *= columns[:, j]
+    return out
+
+
+def hadamard_powers(total: Array, degree: int) -> list[Array]:
+    """Ones, S, S * S, ... up to the given power."""
+    powers = [np.ones_like(total)]
+    for _ in range(degree):
+        powers.append(powers[-1] * total)
+    return powers

@@ -1,0 +1,355 @@
+"""Several norms and priors at once, weighted by rows that they have not seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from manykernels.base.arrays import Array, Index
+from manykernels.base.threads import one_blas_thread
+from manykernels.products.base import RankOneKernels
+from manykernels.products.column_generation import ColumnGeneration
+from manykernels.products.explicit_lp_norm import ExplicitLpNorm
+from manykernels.products.fit import FittedProducts, from_expansion
+from manykernels.products.holdout import scores_of, take_rows
+from manykernels.products.index import Product, n_products
+from manykernels.products.losses import ScoreLoss
+from manykernels.products.mirror_descent import RandomizedMirrorDescent
+from manykernels.products.problem import ProductExpansion, ProductProblem
+from manykernels.products.quadratic import simplex_quadratic
+from manykernels.products.restricted import working_set
+from manykernels.solvers.loop import Callback, SolveResult
+
+GRID = tuple(10.0**k for k in range(-3, 5))
+PATIENCE = 2  # values of C that are no better before a path ends
+DENSE_DEGREE = 2  # with small weights for all, products of three only add noise
+DENSE_PRIORS = (2.0, 3.0, 5.0)
+LISTED_BYTES = 1 << 28  # beyond, products are drawn and not listed
+NEWTON_STEPS = 30
+LEAST_CURVATURE = 1e-6
+
+
+class Mode(NamedTuple):
+    """A norm and the prior weights of the degrees."""
+
+    p: float
+    rho: tuple[float, ...]
+
+
+class Member(NamedTuple):
+    """A mode at the C that is best for it, and its weight in the blend."""
+
+    mode: Mode
+    C: float
+    weight: float
+
+
+@dataclass(frozen=True)
+class BlendedProducts(FittedProducts):
+    """The blend as one model; C and result are those of the member with most weight."""
+
+    members: tuple[Member, ...] = ()
+
+
+def modes(degree: int) -> tuple[Mode, ...]:
+    """p = 4/3 up to degree 2 with three priors, p = 1 up to `degree` with two.
+
+    Examples
+    --------
+    >>> [mode.rho for mode in modes(3)]
+    [(1.0, 1.0, 2.0), (1.0, 1.0, 3.0), (1.0, 1.0, 5.0), (1.0, 1.0, 2.0, 3.0), \
+(1.0, 1.5, 3.0, 6.0)]
+    """
+    dense = {
+        (1.0, 1.0, prior)[: min(degree, DENSE_DEGREE) + 1]: None
+        for prior in DENSE_PRIORS
+    }
+    linear = tuple(float(max(d, 1)) for d in range(degree + 1))
+    doubling = (1.0, *(1.5 * 2.0 ** (d - 1) for d in range(1, degree + 1)))
+    return (
+        *(Mode(4.0 / 3.0, rho) for rho in dense),
+        Mode(1.0, linear),
+        Mode(1.0, doubling),
+    )
+
+
+@dataclass(frozen=True)
+class ProductBlend:
+    r"""f = sum_m v_m f_m with :math:`v \ge 0, \sum_m v_m = 1`, one f_m for each mode.
+
+    Every mode is fitted for growing C, and judged by its loss on rows that were left
+    out: folds of the rows, held-out rows if there are any, or both. The weights v
+    minimize the loss of the blend on the same rows. Nothing is fitted again: f_m has
+    learnt from all rows that are not held out.
+
+    Only for kernels of rank one, where a blend is a sum of monomials like any f_m.
+
+    Parameters
+    ----------
+    tol, max_iter, memory_limit
+        As in ColumnGeneration; tol is that of all modes.
+    random_state : seed or Generator
+        Chooses the folds.
+    folds : int
+        Used unless there are as many held-out rows as others; 0 for none in any case.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(80, 4))
+    >>> y = X[:, 0] * X[:, 3] + 0.1 * rng.normal(size=80)
+    >>> fitted = ProductBlend().solve(ProductProblem(RankOneKernels(X), y, np.ones(3)))
+    >>> fitted.products[0], round(sum(m.weight for m in fitted.members), 6)
+    ((0, 3), 1.0)
+    """
+
+    tol: float = 1e-2
+    max_iter: int | None = None
+    memory_limit: int | str | None = None
+    random_state: Any = 0
+    folds: int = 5
+
+    def solve(
+        self,
+        problem: ProductProblem,
+        callback: Callback | None = None,
+        held_out: tuple[Array, Array] | None = None,
+    ) -> BlendedProducts:
+        """The blend for a problem, of which p and C are not read and rho's length is.
+
+        Parameters
+        ----------
+        problem : ProductProblem
+        callback : callable, optional
+            Sees the fits on all rows; returning True ends the search.
+        held_out : pair of arrays, optional
+            Columns and targets of more rows, to judge by.
+        """
+        rng = np.random.default_rng(self.random_state)
+        table = _Table.of(problem, held_out, self.folds, rng)
+        walks: list[_Walk] = []
+        with one_blas_thread():
+            for mode in modes(problem.degree):
+                path = _Path(self, table, mode, callback, rng)
+                walks.append(_walk(path, table))
+                if walks[-1].result.stopped:
+                    break
+        judged = np.column_stack([walk.scores for walk in walks])
+        weights = blend_weights(problem.loss, judged, table.judged_target)
+        return _blended(table, walks, weights)
+
+
+@dataclass(frozen=True)
+class _Table:
+    """All rows, and for every part of the work which to learn from and to judge by."""
+
+    problem: ProductProblem  # on all rows
+    parts: tuple[tuple[Index, Index], ...]  # the last one learns from all but held out
+
+    @classmethod
+    def of(
+        cls,
+        problem: ProductProblem,
+        held_out: tuple[Array, Array] | None,
+        folds: int,
+        rng: np.random.Generator,
+    ) -> _Table:
+        base = problem.base
+        if not isinstance(base, RankOneKernels) or base.normalized:
+            raise ValueError(
+                "A blend needs one column per base kernel, neither matrices nor "
+                f"normalized products, got {type(base).__name__}; give p a number."
+            )
+        n, extra = problem.n_rows, 0
+        if held_out is not None:
+            extra = len(held_out[1])
+            base = RankOneKernels(np.concatenate([base.columns, held_out[0]]))
+            target = np.concatenate([problem.target, held_out[1]])
+            problem = replace(problem, base=base, target=target)
+        known, parts = np.arange(n), [(np.arange(n), np.arange(n, n + extra))]
+        if extra < n and min(folds, n) > 1:
+            place = rng.permutation(n) % min(folds, n)
+            folded = [
+                (known[place != k], known[place == k]) for k in range(place.max() + 1)
+            ]
+            parts = folded + parts
+        return cls(problem, tuple(parts))
+
+    @property
+    def judged_target(self) -> Array:
+        """Targets of the rows to judge by, part after part."""
+        rows = np.concatenate([judged for _, judged in self.parts])
+        return np.asarray(self.problem.target[rows])
+
+    def task(self, mode: Mode, known: Index) -> ProductProblem:
+        """The problem of a mode on some rows."""
+        return replace(
+            self.problem,
+            base=take_rows(self.problem.base, known),
+            target=self.problem.target[known],
+            rho=np.array(mode.rho),
+            p=mode.p,
+        )
+
+
+@dataclass(frozen=True)
+class _Walk:
+    """Where the path of a mode was best."""
+
+    mode: Mode
+    C: float
+    scores: Array  # of the rows to judge by
+    result: SolveResult
+
+
+class _Path:
+    """One mode for growing C, on all parts side by side."""
+
+    def __init__(
+        self,
+        settings: ProductBlend,
+        table: _Table,
+        mode: Mode,
+        callback: Callback | None,
+        rng: np.random.Generator,
+    ) -> None:
+        self.table, self.mode = table, mode
+        last = len(table.parts) - 1
+        self.tasks = [table.task(mode, known) for known, _ in table.parts]
+        self.solves = [
+            _solver(settings, task, rng, callback if i == last else None)
+            for i, task in enumerate(self.tasks)
+        ]
+
+    def walk(self) -> Iterator[_Walk]:
+        """From strong to weak regularization."""
+        whole = replace(self.table.problem, rho=np.array(self.mode.rho))
+        for C in GRID:
+            scores = []
+            for (known, judged), task, solve in zip(
+                self.table.parts, self.tasks, self.solves, strict=True
+            ):
+                result = solve(replace(task, C=C))
+                assert isinstance(result.model, ProductExpansion)
+                scores.append(scores_of(whole, result.model, judged, known))
+            yield _Walk(self.mode, C, np.concatenate(scores), result)
+            if result.stopped:
+                return
+
+
+def _walk(path: _Path, table: _Table) -> _Walk:
+    """The C with the least loss; the path ends when larger ones bring nothing."""
+    loss, target = table.problem.loss, table.judged_target
+    best, least, since = None, np.inf, 0
+    for walk in path.walk():
+        value = float(loss.value(walk.scores, target).mean())
+        since += 1
+        if best is None or value < least:
+            best, least, since = walk, value, 0
+        if since >= PATIENCE:
+            break
+    assert best is not None
+    return best
+
+
+def _solver(
+    settings: ProductBlend,
+    task: ProductProblem,
+    rng: np.random.Generator,
+    callback: Callback | None,
+) -> Callable[[ProductProblem], SolveResult]:
+    """A function of the problem for some C, which starts where it last ended."""
+    limit = settings.max_iter
+    if task.p == 1.0:
+        generation = ColumnGeneration(
+            settings.tol, limit or 200, memory_limit=settings.memory_limit
+        )
+        known, pricing = working_set(task), generation.pricing(task)
+        return lambda now: generation.solve(now, known, callback, pricing)
+    if 16 * task.n_rows * n_products(task.base.n_base, task.degree) > LISTED_BYTES:
+        drawing = RandomizedMirrorDescent(limit or 500, settings.tol, random_state=rng)
+        return lambda now: drawing.solve(now, None, callback)
+    listing = ExplicitLpNorm(settings.tol, limit or 50)
+    last: list[ProductExpansion] = []
+
+    def solve(now: ProductProblem) -> SolveResult:
+        result = listing.solve(now, last[-1] if last else None, callback)
+        assert isinstance(result.model, ProductExpansion)
+        last[:] = [result.model] if result.model.products else []
+        return result
+
+    return solve
+
+
+def blend_weights(loss: ScoreLoss, scores: Array, target: Array) -> Array:
+    """argmin over v >= 0, sum v = 1 of the mean loss of scores @ v, by Newton steps.
+
+    Examples
+    --------
+    >>> from manykernels.products import SquaredError
+    >>> scores = np.array([[1.0, 0.0], [0.0, 1.0]])
+    >>> blend_weights(SquaredError(), scores, np.array([0.75, 0.25]))
+    array([0.75, 0.25])
+    """
+    n, count = scores.shape
+    v = np.full(count, 1.0 / count)
+    value = float(loss.value(scores @ v, target).mean()) if n else 0.0
+    for _ in range(NEWTON_STEPS if n and count > 1 else 0):
+        blend = scores @ v
+        curvature = np.maximum(loss.curvature(blend, target), LEAST_CURVATURE)
+        H = scores.T @ (scores * curvature[:, None]) / n
+        linear = scores.T @ loss.gradient(blend, target) / n - H @ v
+        aim, step, found = simplex_quadratic(H, linear, v), 1.0, np.inf
+        while step > 1e-4:
+            found = float(loss.value(scores @ (v + step * (aim - v)), target).mean())
+            if found < value:
+                break
+            step *= 0.5
+        if not found < value:
+            break
+        v = v + step * (aim - v)
+        if value - found <= 1e-12 * abs(value):
+            break
+        value = found
+    return v
+
+
+def _blended(table: _Table, walks: Sequence[_Walk], weights: Array) -> BlendedProducts:
+    """One list of products, whose coefficients are blended."""
+    known = table.parts[-1][0]
+    coefs: dict[Product, float] = {}
+    sizes: dict[Product, float] = {}
+    intercept, fits = 0.0, []
+    for walk, weight in zip(walks, weights, strict=True):
+        task = replace(table.task(walk.mode, known), C=walk.C)
+        fits.append(from_expansion(task, walk.result))
+        if weight == 0.0:
+            continue
+        intercept += weight * fits[-1].intercept
+        assert fits[-1].coefs is not None
+        for product, coef, size in zip(
+            fits[-1].products, fits[-1].coefs, fits[-1].weights, strict=True
+        ):
+            coefs[product] = coefs.get(product, 0.0) + weight * coef
+            sizes[product] = sizes.get(product, 0.0) + weight * size
+    products = tuple(sorted(sizes, key=lambda product: -sizes[product]))
+    total = max(sum(sizes.values()), 1e-300)
+    first = fits[int(np.argmax(weights))]
+    members = tuple(
+        Member(walk.mode, walk.C, float(weight))
+        for walk, weight in zip(walks, weights, strict=True)
+        if weight > 0.0
+    )
+    return BlendedProducts(
+        first.C,
+        first.result,
+        products,
+        np.array([sizes[product] / total for product in products]),
+        np.array([coefs[product] for product in products]),
+        intercept,
+        first.factors,
+        members,
+    )

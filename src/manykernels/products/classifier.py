@@ -1,0 +1,212 @@
+"""Classification with all products of base kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+from sklearn.base import ClassifierMixin
+from sklearn.utils.metaestimators import available_if
+
+from manykernels.inputs.reporting import progress_callback
+from manykernels.inputs.targets import Labeled
+from manykernels.products.estimator import PolynomialMKL
+from manykernels.products.inputs import (
+    check_X,
+    choose_degree_weights,
+    choose_fit,
+    choose_p,
+    prepare,
+)
+from manykernels.products.losses import Logistic, ScoreLoss, SmoothedHinge
+from manykernels.products.problem import ProductProblem
+
+LOSSES: dict[str, type[Logistic] | type[SmoothedHinge]] = {
+    "logistic": Logistic,
+    "smoothed_hinge": SmoothedHinge,
+}
+
+
+def _has_probabilities(estimator: Any) -> bool:
+    """Only the logistic loss speaks of probabilities."""
+    return bool(estimator.loss == "logistic")
+
+
+class PolynomialMKLClassifier(ClassifierMixin, PolynomialMKL):
+    r"""Learn which products of columns tell classes apart.
+
+    As :class:`PolynomialMKLRegressor`, with a loss for labels:
+    :math:`\frac12 (\sum_i \rho_i^p \|w_i\|^p)^{2/p} + C \sum_t loss(f(x_t), y_t)`. The
+    constant is one of the products. More than two classes are learnt one against the
+    rest, with products of their own.
+
+    Parameters
+    ----------
+    degree : int, default=3
+        Factors of a product at most; a column may be a factor more than once.
+    base_kernels : None, str, Kernel or list of these
+        None for the columns themselves, else see :class:`PolynomialMKLRegressor`.
+    degree_weights : sequence of degree + 1 numbers, optional
+        The prior weights rho of the degrees 0, 1, ...; ones by default.
+    loss : {"logistic", "smoothed_hinge"}, default="logistic"
+        Only the logistic loss gives probabilities.
+    p : float in [1, 2) or "blend", default=1
+        1 selects few products and certifies them; other values run randomized mirror
+        descent; "blend" fits both and weighs them by cross-validation.
+    C : float or "auto", default="auto"
+        Weight of the losses. "auto" takes the extended BIC for p = 1, five folds for
+        each member of a blend and a held-out fifth of the rows otherwise.
+    refit : bool, optional
+        Fit the chosen products again, all but without shrinkage (p = 1 and base
+        kernels with a single feature only). None does so exactly when C is "auto".
+    standardize : bool or "auto", default="auto"
+        Scale columns to unit mean square. True centers them as well; "auto" centers
+        those whose mean is further than a quarter of the standard deviation from 0.
+    normalize : bool, default=True
+        Scale every product to unit mean square, so that powers of columns with heavy
+        tails have no head start (p = 1 and base kernels with a single feature only).
+    tol : float, default=1e-3
+        Relative duality gap to reach; 0.01 is enough for the members of a blend.
+    max_iter : int, optional
+        Rounds at most for p = 1 (200), draws otherwise (500).
+    memory_limit : int or str, optional
+        Bytes, or text such as "4GB", for matrices of base kernels and blocks of
+        products.
+    callback : callable, optional
+        Called with each line of the history; returning True stops the fit.
+    verbose : int, default=0
+        1 prints a line per round to standard error.
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    interactions_ : InteractionTable
+        A dict of columns, strongest first: interaction, columns, degree, weight,
+        coefficient, sign, and class where there are more than two.
+        ``pandas.DataFrame(model.interactions_)`` works.
+    kernel_weights_ : array of shape (n_active,)
+        Weights of the products in use, which sum to one; the mean over classes.
+    kernel_names_ : list of str
+        These products in words.
+    classes_ : array of shape (n_classes,)
+    C_ : float or array
+        The C that was used, for more than two classes one each.
+    blend_ : list of dict
+        Only for p="blend": p, degree_weights, C and weight of every member, and the
+        class where there are more than two.
+    objective_, duality_gap_ : float
+        Value of the problem above at C_ (divided by C n), before any refit, and how
+        far it can be above the optimum over *all* products; means over classes.
+    history_ : list of Epoch
+        One line per round, at C_, class after class.
+    n_iter_ : int
+    n_features_in_ : int
+    feature_names_in_ : array of str
+        Only after a fit on a data frame.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(300, 10))
+    >>> y = np.where(X[:, 3] * X[:, 7] > 0, "same", "different")
+    >>> model = PolynomialMKLClassifier(degree=2).fit(X, y)
+    >>> print(model.explain().split()[1:])
+    ['x3', '*', 'x7']
+    """
+
+    def __init__(
+        self,
+        degree: int = 3,
+        base_kernels: Any = None,
+        degree_weights: Any = None,
+        loss: str = "logistic",
+        p: float | str = 1.0,
+        C: float | str = "auto",
+        refit: bool | None = None,
+        standardize: bool | str = "auto",
+        normalize: bool = True,
+        tol: float = 1e-3,
+        max_iter: int | None = None,
+        memory_limit: int | str | None = None,
+        callback: Any = None,
+        verbose: int = 0,
+        random_state: Any = None,
+    ) -> None:
+        self.degree = degree
+        self.base_kernels = base_kernels
+        self.degree_weights = degree_weights
+        self.loss = loss
+        self.p = p
+        self.C = C
+        self.refit = refit
+        self.standardize = standardize
+        self.normalize = normalize
+        self.tol = tol
+        self.max_iter = max_iter
+        self.memory_limit = memory_limit
+        self.callback = callback
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> PolynomialMKLClassifier:
+        """Find the products and their coefficients.
+
+        Parameters
+        ----------
+        X : table (array, data frame) or kernel matrices
+        y : array of shape (n,)
+            Labels of any type.
+        """
+        rho = choose_degree_weights(self.degree, self.degree_weights)
+        p, loss, solver = choose_p(self.p), _choose_loss(self.loss), choose_fit(self)
+        callback = progress_callback(self.verbose, self.tol, self.callback)
+        given, X = X, check_X(self, X, reset=True, min_rows=2)
+        rows = Labeled.of(X, y, owner=type(self).__name__)
+        ready = prepare(self, X, given)
+        positive = [1] if len(rows.classes) == 2 else range(len(rows.classes))
+        fits = []
+        for k in positive:
+            target = np.where(rows.target == k, 1.0, -1.0)
+            problem = ProductProblem(
+                ready.base, target, rho, p=p, loss=loss, intercept=False
+            )
+            fits.append(solver.solve(problem, callback))
+        self.classes_ = rows.classes
+        several = rows.classes.tolist() if len(fits) > 1 else None
+        self._store(ready, fits, 1.0, 0.0, several)
+        return self
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Scores of shape (n, n_classes), or (n,) for two classes."""
+        scores = self._scores(X)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Labels of the highest scores."""
+        decision = self.decision_function(X)
+        if decision.ndim == 1:
+            return self.classes_[(decision > 0.0).astype(np.intp)]
+        return self.classes_[np.argmax(decision, axis=1)]
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """1 / (1 + exp(-score)), divided by the sum for more than two classes."""
+        decision = self.decision_function(X)
+        if decision.ndim == 1:
+            return np.column_stack([expit(-decision), expit(decision)])
+        values = np.maximum(expit(decision), np.finfo(float).tiny)
+        return values / values.sum(axis=1, keepdims=True)
+
+    @available_if(_has_probabilities)
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithm of `predict_proba`."""
+        return np.log(np.maximum(self.predict_proba(X), np.finfo(float).tiny))
+
+
+def _choose_loss(loss: Any) -> ScoreLoss:
+    if not isinstance(loss, str) or loss not in LOSSES:
+        raise ValueError(
+            f"loss must be 'logistic' or 'smoothed_hinge', got {loss!r}; choose one of "
+            "these."
+        )
+    return LOSSES[loss]()

@@ -1,0 +1,215 @@
+"""What the two estimators over products of base kernels share."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from manykernels.inputs.tables import reads_matrices
+from manykernels.products.base import RankOneKernels
+from manykernels.products.blend import BlendedProducts
+from manykernels.products.files import save_polynomial
+from manykernels.products.fit import FittedProducts
+from manykernels.products.index import Product, product_name
+from manykernels.products.inputs import Prepared, check_X
+from manykernels.products.model import (
+    MonomialModel,
+    PolynomialModel,
+    ProductKernelModel,
+    padded,
+)
+from manykernels.products.table import interaction_table
+
+
+class PolynomialMKL(BaseEstimator):
+    """Scores, tables and files; the classes below add targets and losses."""
+
+    _model: PolynomialModel
+    blend_: list[dict[str, Any]]
+
+    def explain(self, limit: int | None = 20) -> str:
+        """The strongest interactions in words, one line each.
+
+        Coefficients belong to products of scaled columns; where a product is no
+        single feature, its kernel weight stands instead.
+
+        Parameters
+        ----------
+        limit : int, optional
+            Lines at most; None for all.
+        """
+        check_is_fitted(self, "interactions_")
+        lines = self.interactions_.lines(limit)
+        more = self.interactions_.n_rows - len(lines)
+        if more:
+            lines.append(f"and {more} more")
+        return "\n".join(lines) or "no interactions: a constant explains it best"
+
+    def save(self, path: Any) -> None:
+        """Write the fitted model to a file that holds data only, never code.
+
+        The file appears whole or not at all; `manykernels.load` reads it. A callback
+        and a random state other than a seed are not saved.
+
+        Parameters
+        ----------
+        path : str or path
+        """
+        check_is_fitted(self, "interactions_")
+        save_polynomial(self, path)
+
+    def _scores(self, X: Any) -> np.ndarray:
+        check_is_fitted(self, "interactions_")
+        return self._model.scores(check_X(self, X, reset=False))
+
+    def _store(
+        self,
+        ready: Prepared,
+        fits: Sequence[FittedProducts],
+        scale: float,
+        shift: float,
+        labels: Sequence[Any] | None,
+    ) -> None:
+        """Fitted attributes; scores are multiplied by `scale` and then shifted."""
+        self._warn_unless_converged(fits)
+        products = _union(fits)
+        degree = int(self.degree)
+        self._model = _model(ready, fits, products, degree, scale, shift)
+        weights = np.mean([_aligned(f.weights, f, products) for f in fits], axis=0)
+        self.kernel_weights_ = weights
+        self.kernel_names_ = [product_name(i, ready.names) for i in products]
+        self._table(ready.names, fits, scale, labels)
+        objectives = [fit.result.objective for fit in fits]
+        gaps = [fit.result.duality_gap for fit in fits]
+        self.objective_ = float(np.mean(objectives))
+        self.duality_gap_ = float(np.mean(gaps))
+        self.history_ = [line for fit in fits for line in fit.result.history]
+        self.n_iter_ = max(1, max(len(fit.result.history) for fit in fits))
+        self.C_ = fits[0].C if len(fits) == 1 else np.array([fit.C for fit in fits])
+        self._store_blend(fits, labels)
+
+    def _store_blend(
+        self, fits: Sequence[FittedProducts], labels: Sequence[Any] | None
+    ) -> None:
+        """One row per member, or no attribute where nothing was blended."""
+        if hasattr(self, "blend_"):
+            del self.blend_
+        if all(isinstance(fit, BlendedProducts) for fit in fits):
+            self.blend_ = [
+                row if labels is None else {"class": labels[k], **row}
+                for k, fit in enumerate(fits)
+                for row in _members(fit)
+            ]
+
+    def _table(
+        self,
+        names: list[str],
+        fits: Sequence[FittedProducts],
+        scale: float,
+        labels: Sequence[Any] | None,
+    ) -> None:
+        rows = [
+            (product, fit.weights[i], _coef(fit, i, scale), k)
+            for k, fit in enumerate(fits)
+            for i, product in enumerate(fit.products)
+        ]
+        rows.sort(key=lambda row: -row[1])
+        self.interactions_ = interaction_table(
+            [row[0] for row in rows],
+            names,
+            [row[1] for row in rows],
+            [row[2] for row in rows],
+            None if labels is None else [labels[row[3]] for row in rows],
+        )
+
+    def _warn_unless_converged(self, fits: Sequence[FittedProducts]) -> None:
+        """Only p = 1 promises a certificate."""
+        worst = max(fits, key=lambda fit: fit.result.relative_gap).result
+        if self.p == 1 and not (worst.converged or worst.stopped):
+            warnings.warn(
+                f"The relative duality gap is {worst.relative_gap:.2g} after "
+                f"{len(worst.history)} rounds, above tol={self.tol:g}; raise max_iter "
+                "or tol.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        given = reads_matrices(self.base_kernels)
+        tags.input_tags.pairwise = given
+        tags.input_tags.three_d_array = given
+        return tags
+
+
+def _members(fit: FittedProducts) -> list[dict[str, Any]]:
+    assert isinstance(fit, BlendedProducts)
+    return [
+        {
+            "p": member.mode.p,
+            "degree_weights": list(member.mode.rho),
+            "C": member.C,
+            "weight": member.weight,
+        }
+        for member in fit.members
+    ]
+
+
+def _union(fits: Sequence[FittedProducts]) -> list[Product]:
+    """All products in use, strongest first by their mean weight."""
+    totals: dict[Product, float] = {}
+    for fit in fits:
+        for product, weight in zip(fit.products, fit.weights, strict=True):
+            totals[product] = totals.get(product, 0.0) + float(weight)
+    return sorted(totals, key=lambda product: -totals[product])
+
+
+def _aligned(values: Any, fit: FittedProducts, products: list[Product]) -> np.ndarray:
+    """Values of a fit's products at their places among all of them."""
+    known = dict(zip(fit.products, values, strict=True))
+    return np.array([known.get(product, 0.0) for product in products])
+
+
+def _coef(fit: FittedProducts, i: int, scale: float) -> float:
+    return np.nan if fit.coefs is None else float(scale * fit.coefs[i])
+
+
+def _model(
+    ready: Prepared,
+    fits: Sequence[FittedProducts],
+    products: list[Product],
+    degree: int,
+    scale: float,
+    shift: float,
+) -> PolynomialModel:
+    intercept = np.array([scale * fit.intercept + shift for fit in fits])
+    index = padded(products, degree)
+    if isinstance(ready.base, RankOneKernels):
+        coefs = [scale * _aligned(fit.coefs, fit, products) for fit in fits]
+        coef = np.array(coefs).reshape(len(fits), len(products)).T.copy()
+        kernels = ready.kernels and ready.kernels.without_rows()
+        return MonomialModel(ready.scale, kernels, index, coef, intercept)
+    assert ready.kernels is not None
+    rows = np.column_stack([fit.expansion.coef[:, 0] for fit in fits])
+    support = np.flatnonzero(np.abs(rows).max(axis=1))
+    weights = [_kernel_factors(fit, products) for fit in fits]
+    return ProductKernelModel(
+        ready.scale,
+        ready.kernels.for_new_rows(support),
+        index,
+        np.array(weights).reshape(len(fits), len(products)).T.copy(),
+        scale * rows[support],
+        intercept,
+    )
+
+
+def _kernel_factors(fit: FittedProducts, products: list[Product]) -> np.ndarray:
+    """theta_i / rho_i^2 at the places of the products."""
+    known = dict(zip(fit.expansion.products, fit.factors, strict=True))
+    return np.array([known.get(product, 0.0) for product in products])

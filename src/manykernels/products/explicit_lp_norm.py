@@ -1,0 +1,152 @@
+"""lp-norm MKL on the explicit list of all products (Kloft et al., 2011)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from manykernels.base.arrays import Array
+from manykernels.base.memory import require_memory
+from manykernels.products.base import BaseKernels, RankOneKernels
+from manykernels.products.index import Product, all_products
+from manykernels.products.inner import Inner, InnerSolver
+from manykernels.products.problem import ProductExpansion, ProductProblem
+from manykernels.solvers.loop import Callback, Iterate, SolveResult, run
+from manykernels.solvers.state import Remembers
+
+
+@dataclass(frozen=True)
+class ExplicitLpNorm:
+    r"""Alternate kernel machine and :math:`\theta_i \propto (\rho_i\|w_i\|)^{2-p}`.
+
+    All products are listed: 8 bytes per row and product where kernels have rank one,
+    per *pair* of rows otherwise, and as much work in every round. The answer is that of
+    RandomizedMirrorDescent (their p = 2 is our p = 4/3), with a certificate.
+
+    Parameters
+    ----------
+    tol : float
+        Relative duality gap at which to stop.
+    max_iter : int
+        Rounds.
+    memory_limit : int or str, optional
+        Bytes for the list, or text such as "8GB"; a longer list is refused.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(60, 5))
+    >>> problem = ProductProblem(RankOneKernels(X), X[:, 0] * X[:, 3], np.ones(3), C=10)
+    >>> result = ExplicitLpNorm().solve(problem)
+    >>> result.converged, len(result.model.products)
+    (True, 20)
+    """
+
+    tol: float = 1e-3
+    max_iter: int = 200
+    memory_limit: int | str | None = None
+
+    def solve(
+        self,
+        problem: ProductProblem,
+        start: ProductExpansion | None = None,
+        callback: Callback | None = None,
+    ) -> SolveResult:
+        """The optimum over all products, from equal weights or those of `start`."""
+        self._require_memory(problem)
+        search = _Search(self, problem, start)
+        zero = ProductExpansion(np.zeros((problem.n_rows, 1)), np.zeros(0))
+        return run(search, zero, tol=self.tol, callback=callback)
+
+    def _require_memory(self, problem: ProductProblem) -> None:
+        n, count = problem.n_rows, problem.n_products
+        rank_one = isinstance(problem.base, RankOneKernels)
+        entries = 2 * n * count if rank_one else n * n * count
+        what = f"The list of {count:,} products of {problem.base.n_base} base kernels"
+        require_memory(8 * entries, self.memory_limit, what)
+
+
+class _Search(Remembers):
+    remembered = ("theta",)
+
+    def __init__(
+        self,
+        settings: ExplicitLpNorm,
+        problem: ProductProblem,
+        start: ProductExpansion | None,
+    ) -> None:
+        self.settings, self.problem = settings, problem
+        every = all_products(problem.base.n_base, problem.degree)
+        self.products = tuple(i for i in every if len(i) >= problem.least_degree)
+        self.rho = np.array([problem.rho[len(i)] for i in self.products], dtype=float)
+        self.listed = _Listed(problem.base, self.products)
+        even = np.full(len(self.rho), len(self.rho) ** (-1.0 / problem.nu))
+        self.theta = even if start is None else start.weights
+
+    def iterates(self) -> Iterator[Iterate]:
+        problem = self.problem
+        inner = InnerSolver(problem.target, problem.C, problem.loss, problem.intercept)
+        for _ in range(self.settings.max_iter):
+            solution = inner.solve(self.listed.combined(self.theta / self.rho**2))
+            roots = np.sqrt(self.listed.energies(solution.coef)) / self.rho
+            norms = self.theta * roots  # rho_i ||w_i||
+            yield Iterate(
+                objective=problem.primal_value(
+                    _norm(norms, problem.p), solution.scores
+                ),
+                dual_bound=problem.dual_bound(
+                    solution.coef, _norm(roots, _conjugate(problem.p))
+                ),
+                updates=len(self.rho),
+                snapshot=partial(_snapshot, solution, self.theta, self.products),
+            )
+            powers = norms ** (2.0 - problem.p)
+            size = _norm(powers, problem.nu)
+            if size == 0.0:
+                return
+            self.theta = powers / size
+
+
+class _Listed:
+    """All products, as features where kernels have rank one and as matrices else."""
+
+    def __init__(self, base: BaseKernels, products: tuple[Product, ...]) -> None:
+        self.n_rows = base.n_rows
+        self.features: Array | None = None
+        if isinstance(base, RankOneKernels):
+            self.features = base.features(products)
+        else:
+            self.rows = np.stack([base.matrix(i).ravel() for i in products])
+
+    def combined(self, scales: Array) -> Array:
+        """sum_i scales_i K_i."""
+        if self.features is None:
+            return np.asarray((scales @ self.rows).reshape(self.n_rows, -1))
+        scaled = self.features * np.sqrt(scales)
+        return np.asarray(scaled @ scaled.T)
+
+    def energies(self, coef: Array) -> Array:
+        """a' K_i a for every product."""
+        if self.features is None:
+            return np.maximum(self.rows @ np.outer(coef, coef).ravel(), 0.0)
+        return np.square(coef @ self.features)
+
+
+def _conjugate(p: float) -> float:
+    return np.inf if p == 1.0 else p / (p - 1.0)
+
+
+def _norm(values: Array, p: float) -> float:
+    """||values||_p for values >= 0, which may be huge or tiny."""
+    largest = float(values.max(initial=0.0))
+    if largest == 0.0 or np.isinf(p):
+        return largest
+    return largest * float(np.power(values / largest, p).sum() ** (1.0 / p))
+
+
+def _snapshot(
+    solution: Inner, theta: Array, products: tuple[Product, ...]
+) -> ProductExpansion:
+    return ProductExpansion(solution.coef[:, None], theta, products, solution.intercept)

@@ -1,0 +1,131 @@
+"""Losses of one score: value, derivatives and conjugate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from scipy.special import expit, xlogy
+
+from manykernels.base.arrays import Array
+
+
+class ScoreLoss(Protocol):
+    """A convex loss of a score s and a target y.
+
+    value(s) + conjugate(u) >= -s u, with equality at u = -gradient(s).
+    """
+
+    @property
+    def name(self) -> str:
+        """What users call it."""
+
+    def value(self, scores: Array, target: Array) -> Array:
+        """The loss of every row."""
+
+    def gradient(self, scores: Array, target: Array) -> Array:
+        """Its derivative in the score."""
+
+    def curvature(self, scores: Array, target: Array) -> Array:
+        """Its second derivative in the score."""
+
+    def conjugate(self, dual: Array, target: Array) -> Array:
+        """sup over s of -s u - value(s)."""
+
+
+@dataclass(frozen=True)
+class SquaredError:
+    """1/2 (s - y)^2.
+
+    Examples
+    --------
+    >>> SquaredError().value(np.array([3.0]), np.array([1.0]))
+    array([2.])
+    """
+
+    name: str = "squared"
+
+    def value(self, scores: Array, target: Array) -> Array:
+        """1/2 (s - y)^2."""
+        return 0.5 * np.square(scores - target)
+
+    def gradient(self, scores: Array, target: Array) -> Array:
+        """s - y."""
+        return scores - target
+
+    def curvature(self, scores: Array, target: Array) -> Array:
+        """One."""
+        return np.ones_like(scores)
+
+    def conjugate(self, dual: Array, target: Array) -> Array:
+        """1/2 u^2 - u y."""
+        return 0.5 * np.square(dual) - dual * target
+
+
+@dataclass(frozen=True)
+class Logistic:
+    """log(1 + exp(-y s)) for y = -1 or 1.
+
+    Examples
+    --------
+    >>> Logistic().value(np.array([0.0]), np.array([1.0])).round(3)
+    array([0.693])
+    """
+
+    name: str = "logistic"
+
+    def value(self, scores: Array, target: Array) -> Array:
+        """log(1 + exp(-y s)), without overflow."""
+        return np.logaddexp(0.0, -target * scores)
+
+    def gradient(self, scores: Array, target: Array) -> Array:
+        """-y / (1 + exp(y s))."""
+        return np.asarray(-target * expit(-target * scores))
+
+    def curvature(self, scores: Array, target: Array) -> Array:
+        """sigma(s) sigma(-s)."""
+        return np.asarray(expit(scores) * expit(-scores))
+
+    def conjugate(self, dual: Array, target: Array) -> Array:
+        """q log q + (1 - q) log(1 - q) with q = y u in [0, 1], else infinite."""
+        q = dual * target
+        inside = np.clip(q, 0.0, 1.0)
+        value = xlogy(inside, inside) + xlogy(1.0 - inside, 1.0 - inside)
+        return np.where(np.abs(q - inside) <= 1e-12, value, np.inf)
+
+
+@dataclass(frozen=True)
+class SmoothedHinge:
+    """The hinge [1 - y s]_+ with a parabola of width h in place of its corner.
+
+    Examples
+    --------
+    >>> SmoothedHinge(0.5).value(np.array([2.0, 1.0, 0.0]), np.ones(3))
+    array([0.  , 0.  , 0.75])
+    """
+
+    width: float = 0.5
+    name: str = "smoothed_hinge"
+
+    def value(self, scores: Array, target: Array) -> Array:
+        """q (1 - y s) - h q^2 / 2 at the q of the gradient."""
+        short = 1.0 - target * scores
+        q = np.clip(short / self.width, 0.0, 1.0)
+        return q * short - 0.5 * self.width * np.square(q)
+
+    def gradient(self, scores: Array, target: Array) -> Array:
+        """-y q with q = (1 - y s) / h, clipped to [0, 1]."""
+        return -target * np.clip((1.0 - target * scores) / self.width, 0.0, 1.0)
+
+    def curvature(self, scores: Array, target: Array) -> Array:
+        """1 / h on the parabola, zero elsewhere."""
+        short = 1.0 - target * scores
+        return np.where((short > 0.0) & (short < self.width), 1.0 / self.width, 0.0)
+
+    def conjugate(self, dual: Array, target: Array) -> Array:
+        """h q^2 / 2 - q with q = y u in [0, 1], else infinite."""
+        q = dual * target
+        inside = np.clip(q, 0.0, 1.0)
+        value = 0.5 * self.width * np.square(inside) - inside
+        return np.where(np.abs(q - inside) <= 1e-12, value, np.inf)

@@ -1,0 +1,171 @@
+"""Fitted models over products: monomials of columns, or kernels with training rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manykernels.base.arrays import Array
+from manykernels.files.plain import storable
+from manykernels.kernels import KernelSet
+from manykernels.products.index import Product
+
+ROWS = 4096  # evaluated at a time
+ALREADY_CENTERED = 0.25  # standard deviations between the mean and zero
+
+
+@storable
+@dataclass(frozen=True)
+class ColumnScale:
+    """x -> (x - shift) * factor, column by column.
+
+    Examples
+    --------
+    >>> ColumnScale.fit(np.array([[10.0], [14.0]])).apply(np.array([[14.0]]))
+    array([[1.]])
+    """
+
+    shift: Array
+    factor: Array
+
+    @classmethod
+    def fit(cls, X: Array, standardize: bool | str = "auto") -> ColumnScale:
+        """Unit mean square; "auto" shifts columns only whose mean is far from zero.
+
+        A product of columns that are shifted by a little is a sum of many products,
+        so that a column with a natural zero had better keep it.
+        """
+        columns = X.shape[1]
+        if standardize is False:
+            return cls(np.zeros(columns), np.ones(columns))
+        mean, spread = X.mean(axis=0), X.std(axis=0)
+        flat = spread <= 1e-12 * np.abs(X).max(axis=0, initial=0.0)
+        spread[flat] = 0.0
+        far = np.abs(mean) > ALREADY_CENTERED * spread
+        shift = np.where(far | (standardize is True) | flat, mean, 0.0)
+        size = np.sqrt(np.square(spread) + np.square(mean - shift))
+        size[flat] = 0.0
+        factor = np.divide(1.0, size, out=np.zeros(columns), where=size > 0.0)
+        return cls(shift, factor)
+
+    def apply(self, X: Array, columns: Any = slice(None)) -> Array:
+        """Some columns of X, scaled."""
+        return np.asarray((X[:, columns] - self.shift[columns]) * self.factor[columns])
+
+
+@storable
+@dataclass(frozen=True)
+class MonomialModel:
+    """scores(x) = intercept + sum_i coef_i prod_j column_j(x), few terms i.
+
+    A row costs its active terms and the columns that they use, nothing else.
+
+    Examples
+    --------
+    >>> scale = ColumnScale(np.zeros(3), np.ones(3))
+    >>> model = MonomialModel(scale, None, np.array([[0, 2]]), np.array([[2.0]]),
+    ...                       np.array([1.0]))
+    >>> model.scores(np.array([[3.0, 0.0, 5.0]]))
+    array([[31.]])
+    """
+
+    scale: ColumnScale | None
+    kernels: KernelSet | None  # whose single features are the columns, if not X's own
+    products: NDArray[np.int64]  # (terms, degree), filled up with -1
+    coef: Array  # (terms, outputs)
+    intercept: Array  # (outputs,)
+
+    def scores(self, X: Any) -> Array:
+        """Scores of new rows, shape (rows, outputs)."""
+        parts = [self.terms(X, rows) @ self.coef for rows in _blocks(X)]
+        return np.concatenate([*parts, np.empty((0, len(self.intercept)))]) + (
+            self.intercept
+        )
+
+    def terms(self, X: Any, rows: slice = slice(None)) -> Array:
+        """Values of the terms, shape (rows, terms)."""
+        used, places = np.unique(self.products, return_inverse=True)
+        places = places.reshape(self.products.shape)
+        offset = int(len(used) > 0 and used[0] < 0)
+        columns = self._columns(X[rows], used[offset:])
+        out = np.ones((len(columns), len(self.products)))
+        for i, row in enumerate(places):
+            for place in row[row >= offset]:
+                out[:, i] *= columns[:, place - offset]
+        return out
+
+    def _columns(self, X: Array, used: NDArray[np.int64]) -> Array:
+        if self.kernels is None:
+            return X[:, used] if self.scale is None else self.scale.apply(X, used)
+        scaled = X if self.scale is None else self.scale.apply(X)
+        return single_features(self.kernels.only(used).new_features(scaled), used)
+
+
+@storable
+@dataclass(frozen=True)
+class ProductKernelModel:
+    """scores(x) = intercept + sum_i weights_i sum_t prod_j k_j(x, x_t) coef_t."""
+
+    scale: ColumnScale | None
+    kernels: KernelSet  # reference rows are the support rows
+    products: NDArray[np.int64]  # (products, degree), filled up with -1
+    weights: Array  # (products, outputs)
+    coef: Array  # (support rows, outputs)
+    intercept: Array  # (outputs,)
+
+    def scores(self, X: Any) -> Array:
+        """Scores of new rows, shape (rows, outputs)."""
+        used = np.unique(self.products)
+        kernels = self.kernels.only(used[used >= 0]).astype(np.float64)
+        scaled = X if self.scale is None else self.scale.apply(X)
+        outputs = len(self.intercept)
+        parts = [np.empty((0, outputs))]
+        for _, block in kernels.cross(scaled):
+            parts.append(self._block_scores(block))
+        return np.concatenate(parts) + self.intercept
+
+    def _block_scores(self, block: Array) -> Array:
+        """From base kernel values, shape (base kernels, rows, support rows)."""
+        out = np.zeros((block.shape[1], len(self.intercept)))
+        for i, row in enumerate(self.products):
+            values = np.ones(block.shape[1:])
+            for j in row[row >= 0]:
+                values *= block[j]
+            out += (values @ self.coef) * self.weights[i]
+        return out
+
+
+PolynomialModel = MonomialModel | ProductKernelModel
+
+
+def padded(products: Sequence[Product], degree: int) -> NDArray[np.int64]:
+    """Products as one array, -1 where a product has fewer factors.
+
+    Examples
+    --------
+    >>> padded([(0, 2), ()], 3)
+    array([[ 0,  2, -1],
+           [-1, -1, -1]])
+    """
+    out = np.full((len(products), degree), -1, dtype=np.int64)
+    for i, product in enumerate(products):
+        out[i, : len(product)] = product
+    return out
+
+
+def unpadded(products: NDArray[np.int64]) -> list[Product]:
+    """The inverse of `padded`."""
+    return [tuple(int(j) for j in row[row >= 0]) for row in products]
+
+
+def single_features(features: list[Any], used: NDArray[np.int64]) -> Array:
+    """The one column of every used kernel's features, side by side."""
+    return np.column_stack([np.asarray(features[j])[:, 0] for j in used])
+
+
+def _blocks(X: Any) -> Iterator[slice]:
+    return (slice(start, start + ROWS) for start in range(0, X.shape[0], ROWS))

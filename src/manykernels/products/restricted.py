@@ -1,0 +1,221 @@
+"""p = 1 on a few products: all their weights re-optimized together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from manykernels.base.arrays import Array
+from manykernels.products.active import combined
+from manykernels.products.base import RankOneKernels
+from manykernels.products.index import Product
+from manykernels.products.inner import InnerSolver
+from manykernels.products.losses import SquaredError
+from manykernels.products.problem import ProductProblem
+from manykernels.products.quadratic import simplex_quadratic, squared_l1
+
+NEWTON_STEPS = 60
+LEAST_CURVATURE = 1e-3  # of the largest: a loss that is flat somewhere has none there
+
+
+@dataclass(frozen=True)
+class Restricted:
+    """The optimum over the products of a working set."""
+
+    coef: Array  # dual coefficients, shape (rows,)
+    theta: Array  # weights of the working set, which sum to one
+    norm: float  # sum_i rho_i ||w_i||
+    scores: Array  # with the intercept
+    intercept: float
+
+
+class WorkingSet(Protocol):
+    """Products that may have a weight, and the optimum over them."""
+
+    products: list[Product]
+
+    def add(self, products: Sequence[Product]) -> None:
+        """More products."""
+
+    def solve(self, C: float) -> Restricted:
+        """The optimum for C, from the last one."""
+
+
+def working_set(problem: ProductProblem) -> WorkingSet:
+    """The working set for rank-one kernels, or for any."""
+    if isinstance(problem.base, RankOneKernels):
+        return FeatureWorkingSet(problem)
+    return MatrixWorkingSet(problem)
+
+
+class FeatureWorkingSet:
+    """Rank-one products: one feature and one coefficient each."""
+
+    def __init__(self, problem: ProductProblem) -> None:
+        assert isinstance(problem.base, RankOneKernels)
+        self.problem, self.base = problem, problem.base
+        self.products: list[Product] = []
+        self.rho: Array = np.zeros(0)
+        self.features: Array = np.zeros(
+            (problem.n_rows, 0)
+        )  # centered with an intercept
+        self.means: Array = np.zeros(0)
+        self.w: Array = np.zeros(0)
+        self._gram: Array = np.zeros((0, 0))
+
+    def add(self, products: Sequence[Product]) -> None:
+        """Compute their features, and the inner products with the others."""
+        new = self.base.features(products)
+        means = new.mean(axis=0) if self.problem.intercept else np.zeros(new.shape[1])
+        new -= means
+        m = len(self.products)
+        features = np.column_stack([self.features, new])
+        gram = np.empty((features.shape[1], features.shape[1]))
+        gram[:m, :m] = self._gram
+        gram[:, m:] = features.T @ new
+        gram[m:, :m] = gram[:m, m:].T
+        rho = [self.problem.rho[len(product)] for product in products]
+        self.features, self._gram = features, gram
+        self.products += products
+        self.means = np.append(self.means, means)
+        self.rho = np.append(self.rho, rho)
+        self.w = np.append(self.w, np.zeros(len(products)))
+
+    def solve(self, C: float) -> Restricted:
+        """Squared errors at once, other losses by Newton steps."""
+        if isinstance(self.problem.loss, SquaredError):
+            self.w = squared_l1(
+                self._gram, self.features.T @ self._centered(), self.rho, C, self.w
+            )
+        else:
+            self._newton(C)
+        return self._result(C)
+
+    def _centered(self) -> Array:
+        target = self.problem.target
+        return target - target.mean() if self.problem.intercept else target
+
+    def _newton(self, C: float) -> None:
+        """Quadratic models of the loss, each minimized exactly, with a line search."""
+        value = self._value(self.w, C)
+        for _ in range(NEWTON_STEPS):
+            aim = self._model_minimum(C)
+            step, found = 1.0, np.inf
+            while step > 1e-6:
+                found = self._value(self.w + step * (aim - self.w), C)
+                if found <= value:
+                    break
+                step *= 0.5
+            if not found < value:
+                return
+            self.w = self.w + step * (aim - self.w) if step < 1.0 else aim
+            if value - found <= 1e-11 * abs(value):
+                return
+            value = found
+
+    def _model_minimum(self, C: float) -> Array:
+        loss, target = self.problem.loss, self.problem.target
+        scores = self.features @ self.w
+        curvature = loss.curvature(scores, target)
+        least = LEAST_CURVATURE * max(float(curvature.max()), 1e-3)
+        curvature = np.maximum(curvature, least)
+        pull = curvature * scores - loss.gradient(scores, target)
+        G = self.features.T @ (self.features * curvature[:, None])
+        return squared_l1(G, self.features.T @ pull, self.rho, C, self.w)
+
+    def _value(self, w: Array, C: float) -> float:
+        norm = float(self.rho @ np.abs(w))
+        losses = self.problem.loss.value(self.features @ w, self.problem.target)
+        return 0.5 * norm * norm + C * float(losses.sum())
+
+    def _result(self, C: float) -> Restricted:
+        problem = self.problem
+        used = np.flatnonzero(self.w)
+        smooth = self.features[:, used] @ self.w[used]
+        shift = float(problem.target.mean()) if problem.intercept else 0.0
+        scores = smooth + shift
+        coef = -C * problem.loss.gradient(scores, problem.target)
+        if problem.intercept:
+            coef -= coef.mean()
+        sizes = self.rho * np.abs(self.w)
+        norm = float(sizes.sum())
+        theta = sizes / norm if norm > 0.0 else sizes
+        intercept = shift - float(self.means @ self.w)
+        return Restricted(coef, theta, norm, scores, intercept)
+
+
+class MatrixWorkingSet:
+    """Any products: Newton steps on the kernel weights, which sum to one."""
+
+    def __init__(self, problem: ProductProblem) -> None:
+        self.problem = problem
+        self.products: list[Product] = []
+        self.theta: Array = np.zeros(0)
+
+    def add(self, products: Sequence[Product]) -> None:
+        """Give them no weight yet, or equal ones if they are the first."""
+        first = not self.products
+        self.products += products
+        weight = 1.0 / len(products) if first and products else 0.0
+        self.theta = np.append(self.theta, np.full(len(products), weight))
+
+    def solve(self, C: float) -> Restricted:
+        """min over the simplex of J(theta): quadratic models with a line search."""
+        problem = self.problem
+        inner = InnerSolver(problem.target, C, problem.loss, problem.intercept)
+        if not self.products:
+            zero = inner.solve(np.zeros((problem.n_rows, problem.n_rows)))
+            return Restricted(zero.coef, self.theta, 0.0, zero.scores, zero.intercept)
+        here = inner.solve(self._matrix(self.theta))
+        for _ in range(NEWTON_STEPS):
+            gradient, hessian = self._derivatives(C, here.coef, here.scores)
+            linear = gradient - hessian @ self.theta
+            aim = simplex_quadratic(hessian, linear, self.theta)
+            slope = float(gradient @ (aim - self.theta))
+            if slope >= -1e-13 * abs(here.value):
+                break
+            step = 1.0
+            while step > 1e-4:
+                theta = self.theta + step * (aim - self.theta)
+                there = inner.solve(self._matrix(theta))
+                if there.value <= here.value + 0.1 * step * slope:
+                    break
+                step *= 0.5
+            else:
+                break
+            self.theta, here = theta, there
+        return self._result(here.coef, here.scores, here.intercept)
+
+    def _matrix(self, theta: Array) -> Array:
+        return combined(self.problem.base, self.problem.rho, self.products, theta)
+
+    def _images(self, coef: Array) -> Array:
+        """K_i a / rho_i^2, one column per product."""
+        base, rho = self.problem.base, self.problem.rho
+        return np.column_stack(
+            [base.matrix(i) @ coef / rho[len(i)] ** 2 for i in self.products]
+        )
+
+    def _derivatives(self, C: float, coef: Array, scores: Array) -> tuple[Array, Array]:
+        """-a'K_i a / 2 and a'K_i M K_j a, M the inverse of K plus inverse curvature."""
+        problem = self.problem
+        images = self._images(coef)
+        root = np.sqrt(C * problem.loss.curvature(scores, problem.target))
+        B = root[:, None] * self._matrix(self.theta) * root
+        B.flat[:: len(B) + 1] += 1.0
+        sides = np.column_stack([images, np.ones(len(root))]) * root[:, None]
+        solved = np.linalg.solve(B, sides) * root[:, None]
+        hessian = images.T @ solved[:, :-1]
+        if problem.intercept:
+            ones = solved[:, -1]
+            hessian -= np.outer(images.T @ ones, ones @ images) / ones.sum()
+        return -0.5 * (coef @ images), 0.5 * (hessian + hessian.T)
+
+    def _result(self, coef: Array, scores: Array, intercept: float) -> Restricted:
+        """||w_i|| = theta_i sqrt(a' K_i a) / rho_i, and rho_i ||w_i|| are summed."""
+        energies = np.maximum(coef @ self._images(coef), 0.0)
+        norm = float(self.theta @ np.sqrt(energies))
+        return Restricted(coef, self.theta.copy(), norm, scores, intercept)

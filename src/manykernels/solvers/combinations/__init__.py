@@ -1,1 +1,0 @@
-"""Weights for a combination of kernels, found before any classifier is trained."""

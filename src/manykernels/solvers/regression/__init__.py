@@ -1,0 +1,1 @@
+"""Regression: ridge in closed form, dual ascent for the other losses."""

@@ -1,0 +1,242 @@
+"""Certified MKL for smooth losses: Newton's method under frozen kernel weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from manykernels.base.arrays import Array
+from manykernels.base.threads import one_blas_thread
+from manykernels.solvers.acceleration import WeightSearch
+from manykernels.solvers.loop import (
+    Callback,
+    Checkpoint,
+    Iterate,
+    SolveResult,
+    relative_gap,
+    run,
+)
+from manykernels.solvers.mixture import DualMixture
+from manykernels.solvers.problem import Expansion, Problem
+from manykernels.solvers.requirements import require_smooth_loss
+from manykernels.solvers.smooth.kernel import FrozenKernel
+from manykernels.solvers.smooth.newton import Frozen, Point, conjugate_gain
+from manykernels.solvers.smooth.weights import WeightNewton
+from manykernels.solvers.state import Remembers, State
+
+FIRST_GOAL = 0.1  # relative gap asked of the first round
+INNER_SHARE = 0.1  # part of the current gap that a round may leave unsolved
+# Near p = 1 the bound is as sensitive as the square root of what is left unsolved.
+SENSITIVE = 5.0
+FINEST, ROUGHEST = 1e-15, 1e-8  # goals that double and single precision can reach
+SLOW = 0.25  # of the gap two rounds ago: above it weights take second-order steps
+PATIENCE = 12  # rounds without a better gap that end the search
+SAMPLE = 1000  # rows that give large problems their first weights
+SAMPLE_TOL = 1e-2
+
+
+@dataclass(frozen=True)
+class TruncatedNewton:
+    r"""Freeze d, minimize over w by Newton's method, update d, repeat.
+
+    For smooth losses and 1 <= p <= 2. The frozen problem has one kernel,
+    :math:`K_d = \sum_f d_f K_f`, and a Newton step a few products with it. Minus the
+    gradient of the losses is a dual point, which certifies the result. Weights follow
+    their fixed point, accelerated; where that is slow, Newton's method on the weights.
+    Large problems take their first weights from a sample of the rows.
+
+    Parameters
+    ----------
+    tol : float
+        Relative duality gap to reach; 1e-6 and less is within reach in float64.
+    max_iter : int
+        Rounds at most.
+    random_state : int, Generator or None
+        For the sample.
+
+    Examples
+    --------
+    >>> from manykernels.banks import GramBank
+    >>> from manykernels.losses import Softmax
+    >>> from manykernels.norms import LpGroupNorm
+    >>> stack = np.stack([np.eye(4), np.ones((4, 4))], axis=1)
+    >>> problem = Problem(GramBank(stack), np.array([0, 1, 0, 0]), 2, Softmax(),
+    ...                   LpGroupNorm(1.5), 1.0, np.ones(4))
+    >>> TruncatedNewton(tol=1e-8).solve(problem).converged
+    True
+    """
+
+    certified: ClassVar[bool] = True  # warns where the gap stays above tol
+
+    tol: float = 1e-2
+    max_iter: int = 200
+    random_state: int | np.random.Generator | None = None
+
+    def solve(
+        self,
+        problem: Problem,
+        start: Expansion | None = None,
+        callback: Callback | None = None,
+        checkpoint: Checkpoint | None = None,
+    ) -> SolveResult:
+        """Solve to the relative gap `tol`, or until `max_iter` rounds are spent."""
+        require_smooth_loss(problem, type(self).__name__)
+        resumed = checkpoint is not None and checkpoint.load() is not None
+        if start is None and not resumed and problem.n_rows > 2 * SAMPLE:
+            start = self._sampled_start(problem)
+        start = start or problem.zero()
+        rounds = _Rounds(problem, start, self)
+        # The products are thin, and BLAS threads would fight with our own.
+        with one_blas_thread():
+            return run(
+                rounds, start, tol=self.tol, callback=callback, checkpoint=checkpoint
+            )
+
+    def _sampled_start(self, problem: Problem) -> Expansion:
+        rng = np.random.default_rng(self.random_state)
+        rows = np.sort(rng.permutation(problem.n_rows)[:SAMPLE])
+        part = replace(
+            problem,
+            bank=problem.bank.subset(rows),
+            target=problem.target[rows],
+            sample_weight=problem.sample_weight[rows],
+        )
+        found = replace(self, tol=max(self.tol, SAMPLE_TOL)).solve(part).model
+        coef = problem.zero().coef
+        coef[rows] = found.coef
+        return Expansion(coef, found.weights)
+
+
+class _Rounds(Remembers):
+    """The state of the search: coefficients, weights, and how precise to be."""
+
+    remembered = ("coef", "goal", "done", "gaps")
+
+    def __init__(
+        self, problem: Problem, start: Expansion, solver: TruncatedNewton
+    ) -> None:
+        self.problem = problem
+        self.solver = solver
+        self.coef = start.coef
+        self.search = WeightSearch(
+            problem.norm, problem.norm.normalize_weights(start.weights)
+        )
+        self.newton: WeightNewton | None = None  # once the search is slow
+        self.mixture = DualMixture(problem.norm)
+        self.done = 0  # rounds
+        self.gaps: list[float] = []  # relative, one a round
+        self.goal = FIRST_GOAL if self._learns_weights else 0.5 * solver.tol
+        self._frozen: Frozen | None = None
+
+    @property
+    def _learns_weights(self) -> bool:
+        return self.problem.norm.p < 2.0 and self.problem.bank.n_blocks > 1
+
+    @property
+    def weights(self) -> Array:
+        """The kernel weights of the next round."""
+        return self.search.weights if self.newton is None else self.newton.weights
+
+    def iterates(self) -> Iterator[Iterate]:
+        """One iterate a round, until no round makes the gap smaller."""
+        while self.done < self.solver.max_iter and not self._stuck:
+            yield self._round()
+
+    @property
+    def _stuck(self) -> bool:
+        recent, earlier = self.gaps[-PATIENCE:], self.gaps[:-PATIENCE]
+        return bool(earlier) and min(recent) > 0.9 * min(earlier)
+
+    def state(self) -> State:
+        """The search between two rounds; the combined kernel is made anew."""
+        return super().state() | {
+            "search": self.search.state(),
+            "newton": None if self.newton is None else self.newton.state(),
+            "mixture": self.mixture.state(),
+        }
+
+    def restore(self, state: State) -> None:
+        """Go on from an earlier state."""
+        super().restore(state)
+        self.search.restore(state["search"])
+        self.mixture.restore(state["mixture"])
+        self.newton = None
+        if state["newton"] is not None:
+            self.newton = WeightNewton(self.problem.norm, self.search.weights)
+            self.newton.restore(state["newton"])
+        self._frozen = None
+
+    def _round(self) -> Iterate:
+        """Solve the frozen problem, measure, and prepare the next round."""
+        self.done += 1
+        frozen, weights = self._freeze(), self.weights
+        before = frozen.products
+        point = frozen.solve(self.coef, self.goal)
+        self.coef = point.coef
+        norms = self.problem.theta_norms(point.coef)
+        scores = point.scores
+        if not frozen.kernel.exact:
+            scores = frozen.kernel.exact_times(point.coef)
+        objective = self.problem.primal_value(scores, weights * norms)
+        bound, dual = self._dual_side(point)
+        self.gaps.append(relative_gap(objective, bound))
+        if self.gaps[-1] > self.solver.tol:
+            self._advance(frozen, point, norms)
+        return Iterate(
+            objective=objective,
+            dual_bound=bound,
+            updates=frozen.products - before,
+            snapshot=lambda: Expansion(point.coef, weights),
+            dual_snapshot=lambda: dual,
+        )
+
+    def _freeze(self) -> Frozen:
+        """The frozen problem; weights that did not change need no new kernel."""
+        known, weights = self._frozen, self.weights
+        if known is not None and np.array_equal(known.kernel.weights, weights):
+            return known
+        self._frozen = None  # two combined kernels would be one too many
+        kernel = FrozenKernel(self.problem.bank, weights.copy())
+        self._frozen = Frozen(self.problem, kernel)
+        return self._frozen
+
+    def _dual_side(self, point: Point) -> tuple[float, Array]:
+        """The best bound of this round, and its point.
+
+        Conjugates are convex, so that a mixture of dual points has at least the
+        mixture of their gains.
+        """
+        problem = self.problem
+        norms = problem.theta_norms(point.dual)
+        alone = problem.dual_bound(point.dual, norms)
+        gain = conjugate_gain(problem, point.dual)
+        mixed = problem.reg * self.mixture.add(point.dual, gain, norms)
+        if mixed > alone:
+            return mixed, self.mixture.coef
+        return alone, point.dual
+
+    def _advance(self, frozen: Frozen, point: Point, norms: Array) -> None:
+        """Next weights, and how precisely to solve the next frozen problem."""
+        gap = max(self.gaps[-1], self.solver.tol)
+        if not self._learns_weights:
+            self.goal = max(0.1 * self.goal, self._finest(frozen))
+            return
+        sharp = min(1.0, SENSITIVE * (self.problem.norm.p - 1.0) + INNER_SHARE * gap)
+        finest = self._finest(frozen)
+        self.goal = max(min(self.goal, INNER_SHARE * gap * sharp), finest)
+        if self.newton is None and self._slow:
+            self.newton = WeightNewton(self.problem.norm, self.search.weights)
+        if self.newton is None:
+            self.search.step(norms, point.dual_value, point.value)
+        else:
+            self.newton.step(frozen, point, norms)
+
+    def _finest(self, frozen: Frozen) -> float:
+        return FINEST if frozen.kernel.exact else ROUGHEST
+
+    @property
+    def _slow(self) -> bool:
+        return len(self.gaps) > 3 and self.gaps[-1] > SLOW * self.gaps[-3]

@@ -1,0 +1,189 @@
+"""Multi-epoch SVRG as printed: every kernel has its own w, step and length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from manykernels.banks.base import Bank
+from manykernels.banks.blocks import BlockBank
+from manykernels.base.arrays import Array
+from manykernels.hot.svrg import Rule, Snapshot
+from manykernels.solvers.loop import Iterate
+from manykernels.solvers.problem import Expansion, Problem
+from manykernels.solvers.smooth.kernel import FrozenKernel
+from manykernels.solvers.state import Remembers
+from manykernels.solvers.svrg import descent
+from manykernels.solvers.svrg.epoch import block_source, importance, run_epoch
+
+SMALLEST_WEIGHT = 1e-12  # of a block that has vanished: it stays where it is
+ROW_CHUNK = 64  # kernel rows at a time
+FITTING_STEPS = 100  # of conjugate gradients for the shared coefficients
+FITTED = 1e-20  # squared residual, relative, that ends them
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """w_f = sum_i phi_f(x_i) coef[f, :, i] and its scores; one matrix a block."""
+
+    coef: Array  # (blocks, outputs, rows)
+    scores: Array  # (blocks, outputs, rows)
+
+    @property
+    def norms(self) -> Array:
+        """||w_f||."""
+        squares = np.einsum("fki,fki->f", self.coef, self.scores)
+        return np.asarray(np.sqrt(np.maximum(squares, 0.0)))
+
+    @property
+    def total(self) -> Array:
+        """The model's scores, (rows, outputs)."""
+        return np.ascontiguousarray(self.scores.sum(axis=0).T)
+
+
+class BlockEpochs(Remembers):
+    """Algorithm 1 of Alioscha-Perez et al. (2017) for a given eps.
+
+    `smooth` bounds the gradient of one row's part of the objective: the loss with all
+    the blocks, and the block's own regularizer, which closed-form weights can make
+    arbitrarily steep.
+    """
+
+    remembered = ("coef", "weights", "epoch", "steps", "lengths", "rng")
+
+    def __init__(
+        self, problem: Problem, start: Expansion, rng: np.random.Generator, eps: float
+    ) -> None:
+        self.problem = problem
+        self.rng = rng
+        self.eps = eps
+        self.n_epochs = descent.n_epochs(eps)
+        self.weights = problem.norm.normalize_weights(start.weights)
+        self.coef = self.weights[:, None, None] * start.coef.T
+        self.epoch = 0
+        self.steps: list[Array] = []  # h and m of the epochs so far
+        self.lengths: list[Array] = []
+        self._source = block_source(problem)
+        rows = importance(problem) * problem.bank.diagonals().sum(axis=1)
+        self._loss_smooth = float(problem.loss.smoothness or 0.0) * float(rows.max())
+
+    def iterates(self) -> Iterator[Iterate]:
+        """One iterate an epoch, and no epoch beyond those that reach eps."""
+        blocks = self._blocks()
+        while self.epoch < self.n_epochs:
+            blocks, steps = self._descend(blocks)
+            self.coef = blocks.coef
+            self.weights = self.problem.norm.weights(blocks.norms)
+            self.epoch += 1
+            yield self._iterate(blocks, steps)
+
+    def objective(self) -> float:
+        """g(w) of the blocks as they are."""
+        blocks = self._blocks()
+        return self.problem.primal_value(blocks.total, blocks.norms)
+
+    def _blocks(self) -> Blocks:
+        return Blocks(self.coef, block_products(self.problem.bank, self.coef))
+
+    def _descend(self, old: Blocks) -> tuple[Blocks, int]:
+        """Lines 3 to 15; returns the new blocks and the number of steps."""
+        weights = np.maximum(self.weights, SMALLEST_WEIGHT)
+        rule = self._rule(weights)
+        gradient = self.problem.loss.gradient(old.total, self.problem.target)
+        dual = -self.problem.bound[:, None] * gradient
+        # -L_f / reg_f, where w_f would go if the gradient of the losses stayed.
+        pull = weights[:, None, None] * dual.T
+        pull_scores = self.problem.bank.block_scores(dual).transpose(1, 0, 2)
+        pull_scores = weights[:, None, None] * pull_scores.astype(np.float64)
+        snapshot = Snapshot(old.scores, pull_scores, gradient)
+        order = self.rng.integers(self.problem.n_rows, size=int(rule.length.max()))
+        added, decay = run_epoch(self._source, self.problem, order, rule, snapshot)
+        a = decay[:, None, None]
+        coef = a * old.coef + (1.0 - a) * pull + added
+        scores = block_products(self.problem.bank, coef)
+        return Blocks(coef, scores), len(order)
+
+    def _rule(self, weights: Array) -> Rule:
+        """Descent parameters after re-assessing the epochs so far (lines 3, 4, 17)."""
+        own = self.problem.reg / weights
+        smooth = self._loss_smooth + own
+        reg = np.minimum(own, 0.5 * smooth)
+        rates = [
+            descent.convergence(reg, step, length, smooth)
+            for step, length in zip(self.steps, self.lengths, strict=True)
+        ]
+        reached = np.array(rates).reshape(-1, len(weights))
+        rate = descent.target_rate(self.eps, reached, self.n_epochs - self.epoch)
+        step = descent.step_length(rate, smooth, reg)
+        length = descent.inner_length(rate, smooth, reg)
+        self.steps = [*self.steps, step]
+        self.lengths = [*self.lengths, length.astype(np.float64)]
+        taken = [
+            descent.draw_length(self.rng, *block)
+            for block in zip(reg, step, length.tolist(), strict=True)
+        ]
+        return Rule(step, 1.0 - step * own, np.array(taken, np.int64))
+
+    def _iterate(self, blocks: Blocks, steps: int) -> Iterate:
+        problem = self.problem
+        model, scores = shared_model(problem, blocks, self.weights)
+        norms = problem.theta_norms(model.coef)
+        gradient = problem.loss.gradient(blocks.total, problem.target)
+        dual = -problem.bound[:, None] * gradient
+        return Iterate(
+            objective=problem.primal_value(scores, model.weights * norms),
+            dual_bound=problem.dual_bound(dual, problem.theta_norms(dual)),
+            updates=steps,
+            snapshot=lambda: model,
+            dual_snapshot=lambda: dual,
+        )
+
+
+def block_products(bank: Bank, coef: Array) -> Array:
+    """K_f coef_f for every block, (blocks, outputs, rows) in and out."""
+    if isinstance(bank, BlockBank):
+        parts = [
+            b.times(np.ascontiguousarray(c.T)).T
+            for b, c in zip(bank.blocks, coef, strict=True)
+        ]
+        return np.stack(parts)
+    out = np.zeros_like(coef)
+    if not coef.any():
+        return out
+    for start in range(0, bank.n_rows, ROW_CHUNK):
+        part = slice(start, min(start + ROW_CHUNK, bank.n_rows))
+        rows = bank.rows(np.arange(part.start, part.stop))
+        for f in range(bank.n_blocks):
+            out[f, :, part] = coef[f] @ rows[:, f].astype(np.float64).T
+    return out
+
+
+def shared_model(
+    problem: Problem, blocks: Blocks, weights: Array
+) -> tuple[Expansion, Array]:
+    r"""The model with one matrix of coefficients that is nearest to the blocks.
+
+    Among all w with the same scores, :math:`w_f = d_f \theta_f(A)` with
+    :math:`K_d A = s` has the smallest :math:`\sum_f \|w_f\|^2 / d_f`, and it is the
+    nearest point to the blocks in this norm; conjugate gradients approach it.
+    """
+    kernel = FrozenKernel(problem.bank, weights)
+    coef = np.ascontiguousarray(blocks.coef.sum(axis=0).T) / weights.sum()
+    scores = kernel.exact_times(coef)
+    rest = blocks.total - scores
+    way, square = rest, float(np.vdot(rest, rest))
+    enough = FITTED * float(np.vdot(blocks.total, blocks.total))
+    for _ in range(FITTING_STEPS):
+        if square <= enough:
+            break
+        image = kernel.times(way)
+        steep = float(np.vdot(way, image))
+        if steep <= 0.0:
+            break
+        length = square / steep
+        coef, rest = coef + length * way, rest - length * image
+        last, square = square, float(np.vdot(rest, rest))
+        way = rest + square / last * way
+    return Expansion(coef, weights), kernel.exact_times(coef)

@@ -1,0 +1,272 @@
+"""Sentences in CoNLL-U: words, tags and the head of every word."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+PathLike = str | os.PathLike[str]
+
+N_COLUMNS = 10
+BLANK = "_"
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """The words of a sentence, column by column.
+
+    Parameters
+    ----------
+    forms, lemmas, upos, xpos, feats, deprels, misc : tuple of str
+        One entry per word, as the file has it; "_" stands for nothing.
+    heads : tuple of int, optional
+        For each word the position of its head, 1 for the first word, 0 for the root;
+        None where the file has none.
+    comments : tuple of str
+        Lines before the words, with their "#".
+    ranges : tuple of (int, str)
+        Multiword tokens such as "don't": the position of the first word, and the line.
+
+    Examples
+    --------
+    >>> Sentence.of(["They", "sleep"], upos=["PRON", "VERB"], heads=[2, 0]).heads
+    (2, 0)
+    """
+
+    forms: tuple[str, ...]
+    lemmas: tuple[str, ...]
+    upos: tuple[str, ...]
+    xpos: tuple[str, ...]
+    feats: tuple[str, ...]
+    heads: tuple[int, ...] | None
+    deprels: tuple[str, ...]
+    misc: tuple[str, ...]
+    comments: tuple[str, ...] = ()
+    ranges: tuple[tuple[int, str], ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        forms: Iterable[str],
+        upos: Iterable[str] | None = None,
+        heads: Iterable[int] | None = None,
+        lemmas: Iterable[str] | None = None,
+        xpos: Iterable[str] | None = None,
+    ) -> Sentence:
+        """A sentence from its words and what is known of them."""
+        words = tuple(forms)
+        nothing = (BLANK,) * len(words)
+        lemma, coarse, fine = (
+            nothing if column is None else tuple(column)
+            for column in (lemmas, upos, xpos)
+        )
+        places = None if heads is None else tuple(int(head) for head in heads)
+        for column in (lemma, coarse, fine, nothing if places is None else places):
+            if len(column) != len(words):
+                raise ValueError(
+                    f"expected {len(words)} entries, one per word, got {len(column)}; "
+                    "give every column the same length."
+                )
+        return cls(words, lemma, coarse, fine, nothing, places, nothing, nothing)
+
+    def __len__(self) -> int:
+        """Words of the sentence."""
+        return len(self.forms)
+
+
+def read_conllu(path: PathLike) -> list[Sentence]:
+    """Sentences of a CoNLL-U file, plain or gzipped.
+
+    Empty nodes ("8.1") are left out. Multiword tokens ("1-2") are no words; their lines
+    are kept in `Sentence.ranges`. Enhanced dependencies are not read.
+
+    Examples
+    --------
+    >>> sentences = read_conllu("en_ewt-ud-test.conllu.gz")  # doctest: +SKIP
+    >>> sentences[0].forms[:3], sentences[0].heads[:3]  # doctest: +SKIP
+    (('What', 'if', 'Google'), (0, 4, 4))
+    """
+    content = Path(path).read_bytes()
+    if content[:2] == b"\x1f\x8b":
+        try:
+            content = gzip.decompress(content)
+        except (OSError, EOFError, zlib.error) as error:
+            raise ValueError(
+                f"{path} is damaged or not a gzip file ({error}); replace it."
+            ) from error
+    return list(parse_conllu(content, str(path)))
+
+
+def parse_conllu(content: bytes | str, name: str = "CoNLL-U") -> Iterator[Sentence]:
+    r"""Sentences of a text, one after the other.
+
+    Examples
+    --------
+    >>> line = "1\tGo\tgo\tVERB\tVB\t_\t0\troot\t_\t_\n"
+    >>> [len(sentence) for sentence in parse_conllu(line + "\n" + line)]
+    [1, 1]
+    """
+    part = _Part(name)
+    for number, line in enumerate(io.StringIO(_decoded(content, name)), 1):
+        line = line.rstrip("\r\n")
+        if line.strip():
+            part.add(number, line)
+        elif part.lines:
+            yield part.sentence()
+            part = _Part(name)
+    if part.lines:
+        yield part.sentence()
+
+
+def format_conllu(sentences: Iterable[Sentence]) -> str:
+    """The text of sentences; what `parse_conllu` reads it gives back.
+
+    Examples
+    --------
+    >>> print(format_conllu([Sentence.of(["Go"], ["VERB"], [0])]).strip())
+    1	Go	_	VERB	_	_	0	_	_	_
+    """
+    return "".join(_formatted(sentence) for sentence in sentences)
+
+
+def write_conllu(path: PathLike, sentences: Iterable[Sentence]) -> None:
+    """Write sentences to a file, gzipped if its name ends in ".gz"."""
+    content = format_conllu(sentences).encode()
+    if str(path).endswith(".gz"):
+        content = gzip.compress(content, mtime=0)
+    Path(path).write_bytes(content)
+
+
+def _formatted(sentence: Sentence) -> str:
+    lines = list(sentence.comments)
+    ranges: dict[int, list[str]] = {}
+    for first, line in sentence.ranges:
+        ranges.setdefault(first, []).append(line)
+    heads = sentence.heads or (BLANK,) * len(sentence)
+    for i in range(len(sentence)):
+        lines += ranges.get(i + 1, [])
+        cells = [str(i + 1), sentence.forms[i], sentence.lemmas[i], sentence.upos[i]]
+        cells += [sentence.xpos[i], sentence.feats[i], str(heads[i])]
+        lines.append("\t".join([*cells, sentence.deprels[i], BLANK, sentence.misc[i]]))
+    return "\n".join(lines) + "\n\n"
+
+
+def _decoded(content: bytes | str, name: str) -> str:
+    if isinstance(content, str):
+        return content
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise ValueError(
+            f"expected text in UTF-8 in {name}, got the byte "
+            f"{error.object[error.start]:#x} in line {line}; convert the file."
+        ) from error
+
+
+class _Part:
+    """The lines of one sentence while they are read."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.lines = 0
+        self.comments: list[str] = []
+        self.ranges: list[tuple[int, str]] = []
+        self.words: list[list[str]] = []
+        self.numbers: list[int] = []  # line of each word
+        self.last = 0
+
+    def add(self, number: int, line: str) -> None:
+        """Take in one line."""
+        self.lines += 1
+        self.last = number
+        if line.startswith("#"):
+            self.comments.append(line)
+            return
+        cells = line.split("\t")
+        if len(cells) != N_COLUMNS:
+            self._fail(
+                number,
+                f"{N_COLUMNS} columns separated by tabs",
+                f"{len(cells)} in {line[:40]!r}",
+                "separate the columns with single tabs",
+            )
+        position = cells[0]
+        if "-" in position:
+            self._add_range(number, line, position)
+        elif "." not in position:
+            self._add_word(number, cells)
+
+    def sentence(self) -> Sentence:
+        """The sentence, once its last line is in."""
+        if not self.words:
+            self._fail(self.last, "words after the comments", "none", "add them")
+        columns = [tuple(column) for column in zip(*self.words, strict=True)]
+        _, forms, lemmas, upos, xpos, feats, _, deprels, _, misc = columns
+        return Sentence(
+            forms,
+            lemmas,
+            upos,
+            xpos,
+            feats,
+            self._heads(columns[6]),
+            deprels,
+            misc,
+            tuple(self.comments),
+            tuple(self.ranges),
+        )
+
+    def _add_range(self, number: int, line: str, position: str) -> None:
+        first, _, last = position.partition("-")
+        whole = _is_number(first) and _is_number(last)
+        if not whole or not len(self.words) < int(first) <= int(last):
+            self._fail(
+                number,
+                f"a range of positions after {len(self.words)}",
+                repr(position),
+                "correct the first column",
+            )
+        self.ranges.append((int(first), line))
+
+    def _add_word(self, number: int, cells: list[str]) -> None:
+        expected = len(self.words) + 1
+        if cells[0] != str(expected):
+            self._fail(
+                number,
+                f"position {expected} in the first column",
+                repr(cells[0]),
+                "number the words 1, 2, ... and end every sentence with an empty line",
+            )
+        self.words.append(cells)
+        self.numbers.append(number)
+
+    def _heads(self, column: tuple[str, ...]) -> tuple[int, ...] | None:
+        """Positions of the heads; None if no word has one."""
+        if all(cell == BLANK for cell in column):
+            return None
+        for i, cell in enumerate(column):
+            inside = _is_number(cell) and int(cell) <= len(column)
+            if not inside or int(cell) == i + 1:
+                self._fail(
+                    self.numbers[i],
+                    f"the head of word {i + 1}, another position from 0 to "
+                    f"{len(column)}",
+                    repr(cell),
+                    "correct the seventh column",
+                )
+        return tuple(int(cell) for cell in column)
+
+    def _fail(self, number: int, expected: str, got: str, advice: str) -> NoReturn:
+        raise ValueError(
+            f"expected {expected} in line {number} of {self.name}, got {got}; {advice}."
+        )
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 10

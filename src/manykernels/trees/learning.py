@@ -1,0 +1,237 @@
+"""Online learning of arc weights for dependency trees, one group per template.
+
+minimize  reg * penalty(w) + 1/N sum_i loss(w; sentence_i, tree_i)
+
+with the structured hinge loss max over trees of score + Hamming cost - score of the
+true tree, or the loss of a conditional random field. A round looks at one sentence: a
+step along the loss, then the proximity operator of the penalty on the group norms.
+Dual averaging (Xiao, 2010) applies that operator to the sum of all gradients instead of
+the last weights, and so sets groups to zero that single steps would keep alive.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manykernels.hot import trees as hot
+from manykernels.solvers.loop import InterruptedFitWarning
+
+LOSSES = {"hinge": hot.HINGE, "crf": hot.CRF}
+PENALTIES = {
+    None: hot.NO_PENALTY,
+    "squared_l2": hot.SQUARED_L2,
+    "group_lasso": hot.GROUP_LASSO,
+    "sparse_mkl": hot.SPARSE_MKL,
+}
+REMEMBERED = 512  # places of a template that are cleared one by one
+
+FloatArray = NDArray[np.float64]
+
+
+class TreeEpoch(NamedTuple):
+    """One line of the history."""
+
+    epoch: int
+    time: float
+    loss: float  # mean over the sentences, before each one's step
+    accuracy: float  # words that kept their head in these rounds
+    n_templates: int  # groups that are not zero
+
+
+Callback = Callable[[TreeEpoch], object]
+
+
+@dataclass(frozen=True)
+class TreeRule:
+    """How weights are learnt.
+
+    Parameters
+    ----------
+    loss : str
+        "hinge" or "crf".
+    penalty : str, optional
+        "squared_l2", "group_lasso" or "sparse_mkl", which is 1/2 (sum of norms)^2.
+    passive_aggressive : bool
+        Steps just long enough to mend a sentence, `step` at most.
+    step : float
+        For features of unit length: each of T templates counts 1 / sqrt(T).
+    reg : float
+        Factor of the penalty.
+    single_root : bool
+    dual_averaging : bool
+        The weights are the proximal map of all gradients so far, times step /
+        sqrt(passes over the sentences). With neither of the two, steps are step /
+        sqrt(epoch) long.
+    """
+
+    loss: str = "hinge"
+    penalty: str | None = None
+    passive_aggressive: bool = True
+    step: float = 1.0
+    reg: float = 0.0
+    single_root: bool = True
+    dual_averaging: bool = False
+
+    def at(self, epoch: int) -> hot.Rule:
+        """The rule of an epoch, counted from 1, for the compiled loop."""
+        steady = self.passive_aggressive or self.dual_averaging
+        decay = 1.0 if steady else np.sqrt(epoch)
+        return hot.Rule(
+            LOSSES[self.loss],
+            PENALTIES[self.penalty],
+            self.passive_aggressive,
+            self.dual_averaging,
+            self.single_root,
+            float(self.step / decay),
+            float(self.reg),
+        )
+
+
+class TreeState:
+    """Weights of all templates while they are learnt, and their sum over rounds.
+
+    Weights to start from rule dual averaging out: their gradients are not known.
+    """
+
+    def __init__(
+        self, templates: hot.Templates, weights: NDArray[np.float32] | None = None
+    ) -> None:
+        n_templates, n_weights = len(templates.pair), int(templates.start[-1])
+        self.templates = templates
+        self.rounds = 0
+        self.epochs = 0
+        self.passes = 0.0
+        self.from_weights = weights is not None
+        self._sums_gradients = False
+        self.tables = hot.Tables(
+            np.zeros(n_weights, np.float32) if weights is None else weights.copy(),
+            np.zeros(n_weights, np.float32),
+            np.ones(n_templates),
+            np.zeros(n_templates),
+            np.zeros(n_templates),
+            np.zeros((n_templates, REMEMBERED), np.int64),
+            np.zeros(n_templates, np.int64),
+        )
+        if weights is not None:
+            hot.flush_all(templates, self.tables)
+            self.tables.n_touched[self.tables.square > 0] = REMEMBERED + 1
+
+    def epoch(
+        self, corpus: hot.Corpus, rule: TreeRule, order: NDArray[np.int64]
+    ) -> tuple[float, int]:
+        """One round per sentence of `order`; summed loss and words with other heads."""
+        self._begin(rule.dual_averaging)
+        self.epochs += 1
+        loss, wrong = hot.train_epoch(
+            corpus,
+            self.templates,
+            self.tables,
+            rule.at(self.epochs),
+            order,
+            self.passes,
+        )
+        if not rule.dual_averaging:
+            hot.flush_all(self.templates, self.tables)
+        self.rounds += len(order)
+        self.passes += len(order) / (len(corpus.starts) - 1)
+        return float(loss), int(wrong)
+
+    def _begin(self, sums_gradients: bool) -> None:
+        """What the vectors mean changes at the start only, or from sums to weights."""
+        if sums_gradients and not self._sums_gradients:
+            if self.rounds or self.from_weights:
+                raise ValueError(
+                    "dual averaging must start from zero, got weights that were "
+                    "learnt in another way; begin a new fit."
+                )
+        elif self._sums_gradients and not sums_gradients:
+            hot.flush_all(self.templates, self.tables)
+        self._sums_gradients = sums_gradients
+
+    @property
+    def group_norms(self) -> FloatArray:
+        """||w_t|| of the last model."""
+        norms: FloatArray = self.tables.scale * np.sqrt(self.tables.square)
+        return norms
+
+    def last(self) -> NDArray[np.float32]:
+        """The weights after the last round."""
+        weights: NDArray[np.float32] = hot.last_weights(self.templates, self.tables)
+        return weights
+
+    def average(self) -> NDArray[np.float32]:
+        """The mean of the weights after every round; zero where the last model is.
+
+        A group that the penalty has pruned stays so: the average would bring back
+        what it had in early rounds.
+        """
+        weights: NDArray[np.float32] = hot.mean_weights(
+            self.templates, self.tables, max(self.rounds, 1)
+        )
+        return weights
+
+
+def learn_trees(
+    state: TreeState,
+    corpus: hot.Corpus,
+    rule: TreeRule,
+    n_epochs: int,
+    rng: np.random.Generator,
+    callback: Callback | None = None,
+) -> tuple[list[TreeEpoch], bool]:
+    """Run epochs in random order; the history, and whether somebody ended it.
+
+    Ctrl-C and a callback that returns something true end it.
+    """
+    history: list[TreeEpoch] = []
+    try:
+        for line in _epochs(state, corpus, rule, n_epochs, rng):
+            history.append(line)
+            if callback is not None and callback(line):
+                return history, True
+    except KeyboardInterrupt:
+        warnings.warn(
+            f"Interrupted after {len(history)} epochs; the model so far was kept.",
+            InterruptedFitWarning,
+            stacklevel=3,
+        )
+        return history, True
+    return history, False
+
+
+def _epochs(
+    state: TreeState,
+    corpus: hot.Corpus,
+    rule: TreeRule,
+    n_epochs: int,
+    rng: np.random.Generator,
+) -> Iterator[TreeEpoch]:
+    began = time.perf_counter()
+    n_sentences = len(corpus.starts) - 1
+    n_words = int(corpus.starts[-1]) - n_sentences * (1 + 2 * hot.MARGIN)
+    for epoch in range(1, n_epochs + 1):
+        loss, wrong = state.epoch(corpus, rule, rng.permutation(n_sentences))
+        yield TreeEpoch(
+            epoch,
+            time.perf_counter() - began,
+            loss / n_sentences,
+            1.0 - wrong / n_words,
+            int(np.sum(state.group_norms > 0.0)),
+        )
+
+
+def template_norms(
+    templates: hot.Templates, weights: NDArray[np.float32]
+) -> FloatArray:
+    """||w_t|| of each template's part of the weights."""
+    spans = zip(templates.start[:-1], templates.start[1:], strict=True)
+    # One at a time: all weights in double precision would be the largest array of all.
+    norms = [np.linalg.norm(weights[a:b].astype(np.float64)) for a, b in spans]
+    return np.array(norms)

@@ -1,0 +1,478 @@
+"""Dependency parsing with learnt feature templates."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, check_random_state
+
+from manykernels.base.memory import parse_bytes
+from manykernels.hot import trees as hot
+from manykernels.trees.checks import PRUNING, check_params
+from manykernels.trees.conllu import Sentence, format_conllu
+from manykernels.trees.files import save_parser
+from manykernels.trees.inputs import (
+    Layout,
+    Reach,
+    Vocabulary,
+    check_sentences,
+    check_trees,
+    split_heads,
+)
+from manykernels.trees.learning import (
+    TreeEpoch,
+    TreeRule,
+    TreeState,
+    learn_trees,
+    template_norms,
+)
+from manykernels.trees.templates import arc_templates
+
+PUNCTUATION = "PUNCT"
+STEPS = {"hinge": 1.0, "crf": 5.0}
+
+
+class ParsingScore(NamedTuple):
+    """Shares of words with the right head, and of sentences without an error."""
+
+    uas: float
+    uas_without_punctuation: float
+    sentences: float
+
+
+class DependencyParser(BaseEstimator):
+    r"""Head of every word: the tree with the largest sum of arc scores.
+
+    .. math:: \min_w \lambda\,\Omega(w) + \frac1N \sum_i \max_y\,
+        [s_w(x_i, y) - s_w(x_i, y_i) + \mathrm{cost}(y, y_i)],
+        \qquad \lambda = \frac{1}{C N}
+
+    Each feature template is a group of weights with a table of its own. A penalty on
+    the norms of the groups decides which templates are worth keeping.
+
+    Parameters
+    ----------
+    templates : "standard", "full" or list of str
+        116 templates, 507 templates, or texts such as "h.upos m.form distance".
+    loss : "hinge" or "crf"
+        Structured hinge loss with Hamming cost, or minus the log-likelihood.
+    regularizer : None, "squared_l2", "group_lasso" or "sparse_mkl"
+        The last two prune templates; the last is 1/2 (sum of norms)^2, as in MKL.
+    C : float
+        Weight of the losses against the regularizer.
+    update : "auto", "passive_aggressive", "gradient" or "dual_averaging"
+        Steps as long as a sentence needs, `step` at most; steps of step / sqrt(epoch);
+        or weights made anew from all gradients so far, without which the regularizers
+        prune next to nothing. "auto" takes the first for the hinge loss without a
+        regularizer and the last for regularizers that prune.
+    step : float, optional
+        Length of a step, for arcs of unit length in feature space; by default 1, and
+        5 for the CRF loss, whose steps are weighted by probabilities.
+    n_epochs : int
+        Passes over the sentences.
+    refit : bool
+        Learn twice: with the regularizer, to find out which templates matter, and then
+        without it from these templates alone. Penalties make the weights of good
+        templates too small as well; the second fit mends that.
+    n_templates : int, optional
+        Keep this many templates at most for the second fit, the strongest; by default
+        all that the regularizer leaves.
+    selection_epochs : int
+        Passes over the sentences of the first of two fits.
+    average : bool
+        Keep the mean of the weights of all rounds rather than the last.
+    single_root : bool
+        Exactly one word of a sentence hangs on the root.
+    prune_arcs : bool
+        Leave out arcs longer than any seen between the same two tags, which takes
+        nearly half of the time away.
+    min_count : int
+        Words and lemmas seen less often are treated as unknown.
+    memory_limit : int or str
+        Memory for the weights while they are learnt; more means fewer collisions.
+    random_state : int, RandomState or None
+        Order of the sentences.
+    verbose : int
+        Print a line per epoch.
+    callback : callable, optional
+        Called with each line of the history; a true value ends the fit.
+
+    Attributes
+    ----------
+    templates_ : list of str
+        All templates, in the given order; with `refit`, those that were kept.
+    template_weights_ : array
+        Norm of each template's weights, in the order of `templates_`.
+    selected_templates_ : list of str
+        Templates with weights other than zero, strongest first.
+    n_features_ : int
+        Weights that are not zero.
+    history_ : list of TreeEpoch
+        Time, mean loss, accuracy and templates in use, per epoch.
+    selection_history_ : list of TreeEpoch
+        The same for the first of two fits; empty if there was one.
+    n_iter_ : int
+        Epochs of the fit.
+
+    Examples
+    --------
+    >>> from manykernels.trees import Sentence
+    >>> tags = ["DET", "NOUN", "VERB"]
+    >>> train = [
+    ...     Sentence.of(["the", "dog", "barks"], tags, heads=[2, 3, 0]),
+    ...     Sentence.of(["dogs", "bark"], tags[1:], heads=[2, 0]),
+    ... ]
+    >>> parser = DependencyParser(n_epochs=3, random_state=0, memory_limit="10MB")
+    >>> parser.fit(train).predict([Sentence.of(["a", "cat", "sleeps"], tags)])
+    [array([2, 3, 0])]
+    """
+
+    _state: TreeState | None
+    _layout: Layout
+    history_: list[TreeEpoch]
+    selection_history_: list[TreeEpoch]
+
+    def __init__(
+        self,
+        templates: Any = "standard",
+        *,
+        loss: str = "hinge",
+        regularizer: str | None = None,
+        C: float = 1.0,
+        update: str = "auto",
+        step: float | None = None,
+        n_epochs: int = 8,
+        refit: bool = False,
+        n_templates: int | None = None,
+        selection_epochs: int = 2,
+        average: bool = True,
+        single_root: bool = True,
+        prune_arcs: bool = True,
+        min_count: int = 1,
+        memory_limit: int | float | str = "400MB",
+        random_state: Any = None,
+        verbose: int = 0,
+        callback: Any = None,
+    ) -> None:
+        self.templates = templates
+        self.loss = loss
+        self.regularizer = regularizer
+        self.C = C
+        self.update = update
+        self.step = step
+        self.n_epochs = n_epochs
+        self.refit = refit
+        self.n_templates = n_templates
+        self.selection_epochs = selection_epochs
+        self.average = average
+        self.single_root = single_root
+        self.prune_arcs = prune_arcs
+        self.min_count = min_count
+        self.memory_limit = memory_limit
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+
+    def fit(self, sentences: Any, y: Any = None) -> DependencyParser:
+        """Learn from sentences with heads.
+
+        Parameters
+        ----------
+        sentences : list of Sentence
+            See :func:`manykernels.trees.read_conllu`.
+        y : None
+            Ignored: sentences know their heads.
+        """
+        check_params(self)
+        found = self._check_training(sentences)
+        layout = self._begin(found)
+        if self.refit:
+            self._learn_in_two_fits(layout, found)
+        else:
+            self.selection_history_ = []
+            epochs = self.n_epochs
+            self.history_, _ = self._learn_from_zero(layout, found, epochs, False)
+        self.n_iter_ = len(self.history_)
+        return self
+
+    def partial_fit(self, sentences: Any, y: Any = None) -> DependencyParser:
+        """One more pass, over these sentences.
+
+        The first call decides which words and tags are known. Dual averaging needs all
+        gradients: after `fit`, or `load`, gradient steps are taken instead.
+
+        Parameters
+        ----------
+        sentences : list of Sentence
+        y : None
+            Ignored.
+        """
+        check_params(self)
+        found = self._check_training(sentences)
+        if not hasattr(self, "templates_"):
+            self._require_one_fit()
+            self._layout = self._begin(found)
+            self._state = TreeState(self._layout.compiled)
+            self.history_, self.selection_history_ = [], []
+        if self._state is None:
+            self._state = TreeState(self._layout.compiled, self._weights)
+        self._widen_reach(found)
+        vocabulary = self._layout.vocabulary
+        lines, _ = self._learn(self._state, vocabulary, found, 1, bool(self.refit))
+        places = range(len(self.history_) + 1, len(self.history_) + len(lines) + 1)
+        self.history_ += [
+            line._replace(epoch=k) for k, line in zip(places, lines, strict=True)
+        ]
+        self._store(self._layout, self._state)
+        self.n_iter_ = len(self.history_)
+        return self
+
+    def predict(self, sentences: Any) -> list[np.ndarray]:
+        """The head of every word: 0 for the root, 1 for the first word.
+
+        Parameters
+        ----------
+        sentences : list of Sentence
+            Their heads are not looked at.
+
+        Returns
+        -------
+        list of arrays
+            One entry per word.
+        """
+        check_is_fitted(self, "templates_")
+        found = check_sentences(sentences)
+        corpus = self._layout.vocabulary.encode(found)
+        heads = np.zeros(len(corpus.tokens), np.int32)
+        hot.parse_corpus(
+            corpus,
+            self._layout.compiled,
+            self._weights,
+            self._in_use(),
+            bool(self.single_root),
+            0,
+            len(found),
+            heads,
+        )
+        return split_heads(corpus, heads)
+
+    def parse(self, sentences: Any) -> list[Sentence]:
+        """The sentences with predicted heads; relations are left open.
+
+        Parameters
+        ----------
+        sentences : list of Sentence
+        """
+        found = check_sentences(sentences)
+        return [
+            replace(s, heads=tuple(heads.tolist()), deprels=("_",) * len(s))
+            for s, heads in zip(found, self.predict(found), strict=True)
+        ]
+
+    def predict_conllu(self, sentences: Any) -> str:
+        """The sentences with predicted heads as CoNLL-U text.
+
+        Parameters
+        ----------
+        sentences : list of Sentence
+        """
+        return format_conllu(self.parse(sentences))
+
+    def arc_scores(self, sentence: Sentence) -> np.ndarray:
+        """scores[h, m] of every arc, minus infinity for those left out.
+
+        Parameters
+        ----------
+        sentence : Sentence
+
+        Returns
+        -------
+        array (words + 1, words + 1)
+        """
+        check_is_fitted(self, "templates_")
+        corpus = self._layout.vocabulary.encode(check_sentences([sentence]))
+        scores = hot.arc_scores(
+            corpus, self._layout.compiled, self._weights, self._in_use(), 0
+        )
+        return np.asarray(scores, dtype=np.float64)
+
+    def score(
+        self, sentences: Any, y: Any = None, *, punctuation: bool = True
+    ) -> float:
+        """Unlabeled attachment score: the share of words with the right head.
+
+        Parameters
+        ----------
+        sentences : list of Sentence
+        y : None
+            Ignored.
+        punctuation : bool
+            Whether words with the tag PUNCT count.
+        """
+        result = self.evaluate(sentences)
+        return result.uas if punctuation else result.uas_without_punctuation
+
+    def evaluate(self, sentences: Any) -> ParsingScore:
+        """Attachment scores with and without punctuation, and whole sentences.
+
+        Parameters
+        ----------
+        sentences : list of Sentence
+        """
+        found = check_sentences(sentences, heads=True)
+        right = [
+            heads == np.array(sentence.heads)
+            for sentence, heads in zip(found, self.predict(found), strict=True)
+        ]
+        words = np.concatenate(right)
+        kept = np.array([tag != PUNCTUATION for s in found for tag in s.upos])
+        return ParsingScore(
+            float(words.mean()),
+            float(words[kept].mean()) if kept.any() else float("nan"),
+            float(np.mean([one.all() for one in right])),
+        )
+
+    def save(self, path: Any) -> None:
+        """Write the fitted model to a file that holds data only, never code.
+
+        Parameters
+        ----------
+        path : str or path
+        """
+        check_is_fitted(self, "templates_")
+        save_parser(self, path)
+
+    def _require_one_fit(self) -> None:
+        if self.refit:
+            raise ValueError(
+                "partial_fit goes over the sentences once and cannot choose templates "
+                "first, got refit=True; call fit before it."
+            )
+
+    def _check_training(self, sentences: Any) -> list[Sentence]:
+        found = check_sentences(sentences, heads=True)
+        check_trees(found, bool(self.single_root))
+        return found
+
+    def _begin(self, sentences: Sequence[Sentence]) -> Layout:
+        """Vocabulary, longest arcs and room for the weights."""
+        templates = arc_templates(self.templates)
+        vocabulary = Vocabulary.of(sentences, self.min_count)
+        corpus = vocabulary.encode(sentences)
+        reach = Reach.of(corpus, vocabulary.sizes, bool(self.prune_arcs))
+        return Layout.of(templates, vocabulary, reach, parse_bytes(self.memory_limit))
+
+    def _widen_reach(self, sentences: Sequence[Sentence]) -> None:
+        """Arcs of new sentences are tried from now on."""
+        if self.prune_arcs:
+            vocabulary, longest = self._layout.vocabulary, self._layout.reach.longest
+            more = Reach.of(vocabulary.encode(sentences), vocabulary.sizes, True)
+            np.maximum(longest, more.longest, out=longest)
+
+    def _learn_in_two_fits(self, layout: Layout, sentences: Sequence[Sentence]) -> None:
+        """Choose templates, then learn from them alone; a fit that is ended is last."""
+        epochs = self.selection_epochs
+        first, ended = self._learn_from_zero(layout, sentences, epochs, False)
+        self.selection_history_, self.history_ = [], first
+        if ended:
+            return
+        kept = self.selected_templates_[: self.n_templates]
+        if not kept:
+            raise ValueError(
+                "expected a regularizer that leaves some templates, got none with "
+                f"C={self.C!r}; raise C."
+            )
+        layout = layout.only(kept, parse_bytes(self.memory_limit))
+        epochs = self.n_epochs
+        second, _ = self._learn_from_zero(layout, sentences, epochs, True)
+        self.selection_history_, self.history_ = first, second
+
+    def _learn_from_zero(
+        self,
+        layout: Layout,
+        sentences: Sequence[Sentence],
+        n_epochs: int,
+        plain: bool,
+    ) -> tuple[list[TreeEpoch], bool]:
+        state = TreeState(layout.compiled)
+        found = self._learn(state, layout.vocabulary, sentences, n_epochs, plain)
+        self._store(layout, state)
+        self._state = None  # as large as the model itself
+        return found
+
+    def _learn(
+        self,
+        state: TreeState,
+        vocabulary: Vocabulary,
+        sentences: Sequence[Sentence],
+        n_epochs: int,
+        plain: bool,
+    ) -> tuple[list[TreeEpoch], bool]:
+        corpus = vocabulary.encode(sentences)
+        rule = self._rule(len(sentences), plain, state.from_weights)
+        seed = check_random_state(self.random_state).randint(2**31)
+        rng = np.random.default_rng([seed, state.rounds])
+        return learn_trees(state, corpus, rule, n_epochs, rng, self._told)
+
+    def _rule(self, n_sentences: int, plain: bool, from_weights: bool) -> TreeRule:
+        """How to learn; `plain`: without the regularizer, by the default steps."""
+        regularizer = None if plain else self.regularizer
+        update = "auto" if plain else self.update
+        if update == "auto":
+            update = _default_update(self.loss, regularizer)
+        return TreeRule(
+            self.loss,
+            regularizer,
+            update == "passive_aggressive",
+            float(STEPS[self.loss] if self.step is None else self.step),
+            1.0 / (float(self.C) * n_sentences),
+            bool(self.single_root),
+            update == "dual_averaging" and not from_weights,
+        )
+
+    def _told(self, line: TreeEpoch) -> object:
+        if self.verbose:
+            sys.stderr.write(
+                f"epoch {line.epoch:3d}   loss {line.loss:<8.4g} accuracy "
+                f"{line.accuracy:.4f}   templates {line.n_templates:<5d} "
+                f"{line.time:6.1f} s\n"
+            )
+        return None if self.callback is None else self.callback(line)
+
+    def _store(self, layout: Layout, state: TreeState) -> None:
+        self._weights = state.average() if self.average else state.last()
+        self._layout = layout
+        self._set_templates()
+
+    def _set_templates(self) -> None:
+        """What the weights say about the templates."""
+        compiled = self._layout.compiled
+        self.templates_ = [str(template) for template in self._layout.templates]
+        self.template_weights_ = template_norms(compiled, self._weights)
+        order = np.argsort(-self.template_weights_, kind="stable")
+        self.selected_templates_ = [
+            self.templates_[t] for t in order if self.template_weights_[t] > 0.0
+        ]
+        self.n_features_ = int(np.count_nonzero(self._weights))
+
+    def _in_use(self) -> np.ndarray:
+        """1 for the templates that are to be looked up, 0 for the others."""
+        return (self.template_weights_ > 0.0).astype(float)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.target_tags.required = False
+        return tags
+
+
+def _default_update(loss: str, regularizer: str | None) -> str:
+    if regularizer in PRUNING:
+        return "dual_averaging"
+    plain = loss == "hinge" and regularizer is None
+    return "passive_aggressive" if plain else "gradient"

@@ -1,0 +1,452 @@
+"""SequenceLabeler: what it learns, on what it works, what it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+
+import manykernels as mk
+from manykernels import SequenceLabeler
+from manykernels.chains import viterbi
+from manykernels.files import ModelFileError
+from manykernels.kernels import RBF, BSpline, Linear, Precomputed
+from manykernels.norms import (
+    ElasticNetMKL,
+    OverlappingGroups,
+    SparseGroupLasso,
+    SquaredL2,
+    SquaredPNorm,
+    SumOf,
+)
+
+LABELS = np.array(["a", "b", "c"])
+
+
+def words(
+    n: int = 40, seed: int = 0, noise: float = 0.8
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Labels follow each other in turn; columns 0-2 show them, 3-5 are noise."""
+    rng = np.random.default_rng(seed)
+    X, y = [], []
+    for _ in range(n):
+        length = int(rng.integers(2, 6))
+        index = (rng.integers(3) + np.arange(length)) % 3
+        shown = np.eye(3)[index] + noise * rng.normal(size=(length, 3))
+        X.append(np.hstack([shown, rng.normal(size=(length, 3))]))
+        y.append(LABELS[index])
+    return X, y
+
+
+def tokens(
+    X: list[np.ndarray],
+) -> list[list[dict[str, Any]]]:
+    """The same as dicts: the largest shown column as text, one number."""
+    return [
+        [
+            {"top": str(np.argmax(row[:3])), "size": float(row[3]), "flag": row[4] > 0}
+            for row in sequence
+        ]
+        for sequence in X
+    ]
+
+
+MIXED = [Linear(columns=[0, 1, 2]), RBF(0.5), BSpline(1.5, columns=[0, 1])]
+
+
+def mixed(**settings: Any) -> SequenceLabeler:
+    defaults = {"kernels": MIXED, "psd": "skip", "random_state": 0, "max_iter": 10}
+    return SequenceLabeler(**(defaults | settings))
+
+
+def same(one: list[np.ndarray], other: list[np.ndarray]) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+@pytest.fixture(scope="module")
+def data() -> tuple[list[np.ndarray], list[np.ndarray]]:
+    return words()
+
+
+def test_learns_labels_and_their_order(data: Any) -> None:
+    X, y = data
+    X_new, y_new = words(60, seed=1)
+    model = mixed().fit(X, y)
+    alone = mixed(transitions="none").fit(X, y)
+    assert model.score(X_new, y_new) > alone.score(X_new, y_new) + 0.05
+    assert model.score(X_new, y_new) > 0.85
+    assert 0.0 < model.score_sequences(X_new, y_new) <= model.score(X_new, y_new)
+    assert not np.any(alone.transitions_)
+    followers = model.transitions_.argmax(axis=1)
+    assert followers.tolist() == [1, 2, 0]
+    assert model.kernel_weights_.sum() == pytest.approx(1.0)
+    labels = [kernel.label for kernel in MIXED]
+    assert model.kernel_names_ == labels
+
+
+def test_predictions_are_decoded_scores(data: Any) -> None:
+    X, y = data
+    model = mixed().fit(X, y)
+    for sequence, scores in zip(
+        model.predict(X), model.position_scores(X), strict=True
+    ):
+        decoded = viterbi(scores, model.transitions_)
+        assert np.array_equal(sequence, model.classes_[decoded])
+
+
+def test_scores_of_training_positions_are_those_of_the_solver(data: Any) -> None:
+    """Every sort of block: the objective anew from predictions on the training data."""
+    X, y = data
+    model = mixed(dtype="float64", average=True).fit(X, y)
+    losses = []
+    for scores, labels in zip(model.position_scores(X), y, strict=True):
+        target = np.searchsorted(model.classes_, labels)
+        starts = np.array([0, len(target)])
+        losses += (
+            mk.chains.StructuredHinge()
+            .values(scores, model.transitions_, target, starts)
+            .tolist()
+        )
+    assert np.mean(losses) < model.objective_
+    assert model.objective_ - np.mean(losses) < 0.5
+
+
+def test_forms_of_a_kernel_give_one_model(data: Any) -> None:
+    """Linear as explicit features, and as a dense kernel that has no features."""
+    X, y = data
+    explicit = mixed(kernels=[Linear(normalize=None)], dtype="float64").fit(X, y)
+    dense = mixed(
+        kernels=[mk.kernels.Polynomial(1, 1.0, 0.0, normalize=None)], dtype="float64"
+    ).fit(X, y)
+    assert explicit._model.kernels.n_reference == 0
+    assert dense._model.kernels.n_reference > 0
+    for one, other in zip(
+        explicit.position_scores(X), dense.position_scores(X), strict=True
+    ):
+        assert np.allclose(one, other)
+
+
+def test_crf_gives_probabilities(data: Any) -> None:
+    X, y = data
+    X_new, y_new = words(60, seed=1)
+    model = mixed(loss="crf", eta0=1.0).fit(X, y)
+    chances = model.predict_marginals(X_new)
+    assert all(np.allclose(part.sum(axis=1), 1.0) for part in chances)
+    assert model.score(X_new, y_new) > 0.85
+    flat = np.concatenate(chances)
+    target = np.searchsorted(LABELS, np.concatenate(y_new))
+    assert np.mean(np.log(flat[np.arange(len(target)), target])) > -np.log(2.0)
+    with pytest.raises(ValueError, match="loss='crf'"):
+        mixed().fit(X, y).predict_marginals(X)
+
+
+def test_token_dicts_and_lists_of_attributes(data: Any) -> None:
+    X, y = data
+    X_new, y_new = words(60, seed=1)
+    dicts = SequenceLabeler(random_state=0).fit(tokens(X), y)
+    # Tokens tell the largest column only; the order of the labels has to add to that.
+    top = np.concatenate([LABELS[x[:, :3].argmax(axis=1)] for x in X_new])
+    guess = np.mean(top == np.concatenate(y_new))
+    assert dicts.score(tokens(X_new), y_new) > guess + 0.05
+    assert set(dicts.feature_names_in_) == {"top=0", "top=1", "top=2", "size", "flag"}
+    # By name, each template a block of its own.
+    blocks = SequenceLabeler(["linear@top*", "linear@size"], random_state=0)
+    blocks.fit(tokens(X), y)
+    assert blocks.kernel_weights_[0] > 0.9
+    listed = [[[f"top{t['top']}"] for t in sequence] for sequence in tokens(X)]
+    attributes = SequenceLabeler(random_state=0).fit(listed, y)
+    assert attributes.score(listed, y) > 0.8
+    unseen = [[{"top": "never", "other": 3.0}]]
+    assert len(dicts.predict(unseen)[0]) == 1
+
+
+def test_sparse_sequences_equal_dense_ones(data: Any) -> None:
+    X, y = data
+    kernels = [Linear(), RBF(0.3)]
+    dense = mixed(kernels=kernels).fit(X, y)
+    sparse = mixed(kernels=kernels).fit([sp.csr_matrix(x) for x in X], y)
+    assert same(dense.predict(X), sparse.predict(X))
+
+
+@pytest.mark.parametrize(
+    "regularizer",
+    [
+        "group_lasso",
+        "squared_l2",
+        "elastic_net",
+        "squared_p",
+        "power",
+        SquaredPNorm(1.3),
+        OverlappingGroups([(0, 1), (1, 2)]),
+        SumOf([SquaredL2(), ElasticNetMKL(0.1)], [0.5, 1.0]),
+    ],
+)
+def test_regularizers(data: Any, regularizer: Any) -> None:
+    X, y = data
+    assert mixed(regularizer=regularizer).fit(X, y).score(X, y) > 0.8
+
+
+def test_sparse_group_lasso_needs_explicit_blocks(data: Any) -> None:
+    X, y = data
+    sparse = SparseGroupLasso(0.1)
+    model = mixed(kernels="linear", regularizer=sparse, C=0.3).fit(X, y)
+    assert np.mean(model._model.weights.table == 0.0) > 0.1
+    with pytest.raises(ValueError, match="explicit features only"):
+        mixed(regularizer=sparse).fit(X, y)
+
+
+def test_noise_kernels_get_little_weight(data: Any) -> None:
+    X, y = data
+    kernels = [RBF(columns=[0, 1, 2]), "rbf@3", "rbf@4", "rbf@5"]
+    model = mixed(kernels=kernels, regularizer="group_lasso", C=1.0).fit(X, y)
+    uniform = mixed(kernels=kernels, regularizer="squared_l2", C=1.0).fit(X, y)
+    assert model.kernel_weights_[0] > uniform.kernel_weights_[0]
+    assert model.kernel_weights_.argmax() == 0
+
+
+def test_costs_change_what_is_confused(data: Any) -> None:
+    X, y = words(60, noise=2.0)
+    dear = 1.0 - np.eye(3)
+    dear[0, :] *= 20.0  # missing an "a" is expensive
+    plain = mixed(transitions="none").fit(X, y)
+    costly = mixed(transitions="none", cost=dear).fit(X, y)
+    count = [np.sum(np.concatenate(m.predict(X)) == "a") for m in (plain, costly)]
+    assert count[1] > count[0]
+
+
+def test_partial_fit_goes_through_a_stream() -> None:
+    X, y = words(120)
+    X_new, y_new = words(60, seed=1)
+    model = mixed(max_iter=1)
+    for start in range(0, 120, 30):
+        part = slice(start, start + 30)
+        model.partial_fit(X[part], y[part], classes=LABELS)
+    assert model.score(X_new, y_new) > 0.8
+    assert model.n_iter_ == 4
+    assert model._model.n_sequences == 120
+
+
+@pytest.mark.parametrize("average", [False, True])
+def test_one_call_of_partial_fit_is_one_epoch(data: Any, average: bool) -> None:
+    X, y = data
+    settings = {"max_iter": 1, "average": average, "dtype": "float64"}
+    whole = mixed(**settings).fit(X, y)
+    once = mixed(**settings).partial_fit(X, y)
+    # Another order of the sequences, but the same sort of model.
+    assert once.score(X, y) == pytest.approx(whole.score(X, y), abs=0.1)
+    assert np.allclose(once.kernel_weights_.sum(), 1.0)
+
+
+def test_partial_fit_of_explicit_blocks_needs_no_positions() -> None:
+    X, y = words(60)
+    model = SequenceLabeler("linear", random_state=0)
+    for n in range(0, 60, 10):
+        model.partial_fit(X[n : n + 10], y[n : n + 10], classes=LABELS)
+    assert model._model.kernels.n_reference == 0
+    assert model.score(X, y) > 0.7
+
+
+@pytest.mark.parametrize("average", [False, True])
+def test_save_and_load(data: Any, tmp_path: Path, average: bool) -> None:
+    X, y = data
+    X_new, y_new = words(20, seed=5)
+    model = mixed(average=average, loss="crf").fit(X, y)
+    model.save(tmp_path / "model")
+    loaded = mk.load(tmp_path / "model")
+    assert same(loaded.position_scores(X_new), model.position_scores(X_new))
+    assert same(loaded.predict_marginals(X_new), model.predict_marginals(X_new))
+    assert loaded.get_params()["loss"] == "crf"
+    assert loaded.history_ == model.history_
+    assert np.array_equal(loaded.kernel_weights_, model.kernel_weights_)
+    model.partial_fit(X_new, y_new)
+    loaded.partial_fit(X_new, y_new)
+    assert same(loaded.position_scores(X), model.position_scores(X))
+
+
+@pytest.mark.parametrize(
+    "regularizer",
+    ["group_lasso", SumOf([SquaredL2(), OverlappingGroups([(0, 1)])], [0.5, 2.0])],
+)
+def test_settings_survive_a_file(data: Any, tmp_path: Path, regularizer: Any) -> None:
+    X, y = data
+    cost = 2.0 * (1.0 - np.eye(3))
+    model = SequenceLabeler(
+        [Linear(columns=[0, 1]), "rbf"],
+        regularizer,
+        cost=cost,
+        max_iter=2,
+        random_state=0,
+    )
+    model.fit(X, y).save(tmp_path / "model")
+    loaded = mk.load(tmp_path / "model")
+    assert np.array_equal(loaded.cost, cost)
+    again = loaded.fit(X, y)
+    assert same(again.position_scores(X), model.position_scores(X))
+
+
+def test_tokens_survive_a_file(data: Any, tmp_path: Path) -> None:
+    X, y = data
+    model = SequenceLabeler(random_state=0).fit(tokens(X), y)
+    model.save(tmp_path / "model")
+    loaded = mk.load(tmp_path / "model")
+    assert same(loaded.predict(tokens(X)), model.predict(tokens(X)))
+
+
+def test_regularizers_from_elsewhere_cannot_be_saved(data: Any, tmp_path: Path) -> None:
+    class Own:
+        def terms(self) -> Any:
+            return SquaredL2().terms()
+
+    X, y = data
+    model = mixed(regularizer=Own(), max_iter=1).fit(X, y)
+    with pytest.raises(TypeError, match="can be written to a file"):
+        model.save(tmp_path / "model")
+
+
+def test_files_with_parts_that_disagree_are_refused(
+    data: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = data
+    model = mixed(max_iter=1).fit(X, y)
+    model.classes_ = model.classes_[:2]
+    model.save(tmp_path / "model")
+    with pytest.raises(ModelFileError, match="parts disagree"):
+        mk.load(tmp_path / "model")
+
+
+def test_works_with_sklearn_tools(data: Any) -> None:
+    X, y = data
+    model = SequenceLabeler("linear", max_iter=3, random_state=0)
+    copy = clone(model.set_params(C=3.0))
+    assert copy.get_params()["C"] == 3.0
+    assert np.mean(cross_val_score(model, X, y, cv=3)) > 0.6
+    search = GridSearchCV(model, {"C": [0.1, 10.0]}, cv=2).fit(X, y)
+    assert search.best_params_["C"] in (0.1, 10.0)
+
+
+def test_same_seed_same_model_and_weights_of_sequences(data: Any) -> None:
+    X, y = data
+    one, other = (mixed(max_iter=3).fit(X, y) for _ in range(2))
+    assert same(one.position_scores(X), other.position_scores(X))
+    weight = np.ones(len(X))
+    weighted = mixed(max_iter=3).fit(X, y, sample_weight=weight)
+    assert same(one.position_scores(X), weighted.position_scores(X))
+    weight[:20] = 0.0
+    half = mixed(max_iter=10).fit(X, y, sample_weight=weight)
+    alone = mixed(max_iter=10).fit(X[20:], y[20:])
+    assert half.score(X[20:], y[20:]) == pytest.approx(
+        alone.score(X[20:], y[20:]), abs=0.1
+    )
+
+
+def test_callback_verbose_and_automatic_step(data: Any, capsys: Any) -> None:
+    X, y = data
+    model = mixed(callback=lambda line: line.epoch == 2, verbose=1).fit(X, y)
+    assert model.n_iter_ == 2
+    assert capsys.readouterr().err.count("objective") == 2
+    assert mixed(eta0="auto", max_iter=2).fit(X, y).eta0_ in (0.01, 0.1, 1.0, 10.0)
+
+
+def test_integer_and_single_position_labels() -> None:
+    """Chains of length one are plain classification."""
+    rng = np.random.default_rng(0)
+    target = rng.integers(3, size=60)
+    table = np.eye(3)[target] + 0.3 * rng.normal(size=(60, 3))
+    X, y = [row[None, :] for row in table], [[int(k)] for k in target]
+    model = SequenceLabeler("rbf", transitions="none", random_state=0).fit(X, y)
+    assert model.score(X, y) > 0.95
+    assert model.classes_.tolist() == [0, 1, 2]
+    assert model.score(X, y) == model.score_sequences(X, y)
+
+
+# --- what is refused ----------------------------------------------------------
+
+
+def bad_inputs() -> list[Any]:
+    X, y = words(3)
+    nan = [x.copy() for x in X]
+    nan[1][0, 0] = np.nan
+    return [
+        pytest.param(X, y[:2], "one sequence of labels per sequence", id="fewer y"),
+        pytest.param(X, [y[0][:-1], *y[1:]], "one label per position", id="short"),
+        pytest.param([X[0], X[1][:0], X[2]], y, "at least one position", id="empty"),
+        pytest.param(nan, y, "NaN in sequence 1", id="nan"),
+        pytest.param([], [], "at least one sequence", id="nothing"),
+        pytest.param(X[0], y, "list of sequences, got one table", id="table"),
+        pytest.param(["ab", "cd"], y, "list of sequences", id="texts"),
+        pytest.param([X[0], X[1][:, :2], X[2]], y, "same number of columns", id="wide"),
+        pytest.param(X, None, "y must be passed", id="no y"),
+        pytest.param(X, [["a"] * len(x) for x in X], "at least 2 labels", id="one"),
+        pytest.param(X, ["abc", "ab", "a"], "sequences of labels", id="text labels"),
+        pytest.param([x[0] for x in X], y, "dimensions|flat", id="one dimension"),
+        pytest.param([[{"a": 1}], [3]], [["x"], ["y"]], "tokens must be", id="token"),
+        pytest.param([[{"a": np.inf}]], [["x"]], "infinity in a token", id="inf"),
+        pytest.param(3, y, "list of sequences", id="number"),
+    ]
+
+
+@pytest.mark.parametrize(("X", "y", "message"), bad_inputs())
+def test_bad_sequences_are_refused(X: Any, y: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        SequenceLabeler("linear").fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"C": 0}, "C must be"),
+        ({"loss": "squared"}, "loss must be one of"),
+        ({"regularizer": "lasso"}, "regularizer must be one of"),
+        ({"regularizer": SquaredL2}, "regularizer must be one of"),
+        ({"transitions": "yes"}, "transitions must be one of"),
+        ({"max_iter": 0}, "max_iter must be"),
+        ({"eta0": -1.0}, "eta0 must be"),
+        ({"eta0": "best"}, "eta0 must be"),
+        ({"step": "fast"}, "step must be one of"),
+        ({"radius": 0.0}, "radius must be"),
+        ({"cost": np.ones((3, 3))}, "zero diagonal"),
+        ({"cost": np.zeros((2, 2))}, "3 x 3"),
+        ({"loss": "crf", "cost": 1.0 - np.eye(3)}, "cost belongs to"),
+        ({"kernels": [Precomputed()]}, "kernels on feature columns"),
+        ({"memory_limit": 1000}, "storing 1 kernels"),
+    ],
+)
+def test_bad_settings_are_refused(
+    data: Any, settings: dict[str, Any], message: str
+) -> None:
+    X, y = data
+    with pytest.raises((ValueError, MemoryError), match=message):
+        mixed(**settings).fit(X, y)
+
+
+def test_bad_predictions_are_refused(data: Any) -> None:
+    X, y = data
+    model = SequenceLabeler("linear", max_iter=1).fit(X, y)
+    with pytest.raises(ValueError, match="6 columns as in training"):
+        model.predict([x[:, :4] for x in X])
+    with pytest.raises(ValueError, match="arrays as in training"):
+        model.predict(tokens(X))
+    with pytest.raises(ValueError, match="labels seen in training"):
+        model.partial_fit(X, [np.full(len(part), "z") for part in y])
+    with pytest.raises(ValueError, match="stay the same"):
+        model.partial_fit(X, y, classes=["a", "b"])
+    with pytest.raises(ValueError, match="number for partial_fit"):
+        clone(model).set_params(eta0="auto").partial_fit(X, y)
+    with pytest.raises(ValueError, match="numbers >= 0"):
+        model.fit(X, y, sample_weight=[1.0])
+    assert model.predict([]) == []
+    with pytest.raises(ValueError, match="a sequence to score"):
+        model.score([], [])
+    dicts = SequenceLabeler(max_iter=1).fit(tokens(X), y)
+    with pytest.raises(ValueError, match="token dicts as in training"):
+        dicts.predict(X)
+
+
+def test_unfitted_models_say_so() -> None:
+    with pytest.raises(Exception, match="not fitted"):
+        SequenceLabeler().predict([np.zeros((2, 2))])

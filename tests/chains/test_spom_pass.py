@@ -1,0 +1,337 @@
+"""The compiled pass against the plain one, for every sort of block and regularizer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from manykernels.chains.descent import ChainDescent, ChainProgress, term_codes
+from manykernels.chains.losses import CRF, StructuredHinge
+from manykernels.chains.problem import (
+    ChainBlocks,
+    ChainProblem,
+    ChainWeights,
+    chain_terms,
+)
+from manykernels.hot import chain as hot
+from manykernels.norms import (
+    ElasticNetMKL,
+    GroupLasso,
+    OverlappingGroups,
+    PowerNorm,
+    Regularizer,
+    SparseGroupLasso,
+    SparseMKL,
+    SquaredL2,
+    SquaredPNorm,
+    SumOf,
+)
+from tests.oracles.naive_spom import NaiveSPOM
+
+N_LABELS = 3
+REGULARIZERS: list[Regularizer] = [
+    SquaredL2(),
+    GroupLasso(),
+    SparseMKL(),
+    SquaredPNorm(1.3),
+    PowerNorm(1.5),
+    PowerNorm(3.0),
+    ElasticNetMKL(0.5),
+    OverlappingGroups([(0, 1), (1, 2)]),
+    SumOf([SparseMKL(), GroupLasso()], [1.0, 0.1]),
+]
+each_regularizer = pytest.mark.parametrize(
+    "regularizer", REGULARIZERS, ids=lambda r: f"{type(r).__name__}"
+)
+
+
+def toy(seed: int = 0) -> dict[str, Any]:
+    """Eight short chains with three blocks of features; the third is sparse noise."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(1, 5, size=8)
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    n = int(starts[-1])
+    target = rng.integers(N_LABELS, size=n)
+    first = np.eye(N_LABELS)[target] @ rng.normal(size=(N_LABELS, 4))
+    noise = rng.normal(size=(n, 3)) * (rng.random((n, 3)) < 0.3)
+    features = [first + 0.5 * rng.normal(size=(n, 4)), rng.normal(size=(n, 5)), noise]
+    return {"starts": starts, "target": target, "features": features}
+
+
+def blocks_of(features: list[np.ndarray], sorts: str) -> ChainBlocks:
+    """One letter per block: dense kernel, sparse kernel or explicit features."""
+    dense = [f for f, sort in enumerate(sorts) if sort == "d"]
+    sparse = [f for f, sort in enumerate(sorts) if sort == "s"]
+    explicit = [f for f, sort in enumerate(sorts) if sort == "f"]
+    n = len(features[0])
+    stack = np.zeros((n, len(dense), n))
+    for column, f in enumerate(dense):
+        stack[:, column] = features[f] @ features[f].T
+    matrices = [sp.csr_array(features[f] @ features[f].T) for f in sparse]
+    return ChainBlocks(
+        stack, matrices, [features[f] for f in explicit], dense + sparse, explicit
+    )
+
+
+def explicit(
+    weights: ChainWeights, blocks: ChainBlocks, features: list[np.ndarray]
+) -> list[np.ndarray]:
+    """The model's blocks as vectors."""
+    found: list[Any] = [None] * blocks.n_blocks
+    for f, block in enumerate(blocks.kernel_block):
+        found[block] = features[block].T @ weights.coef[f]
+    for f, block in enumerate(blocks.feature_block):
+        a, b = blocks.table_start[f : f + 2]
+        found[block] = weights.table[a:b]
+    return [*found, weights.pairs]
+
+
+def run_both(
+    regularizer: Regularizer,
+    sorts: str,
+    *,
+    loss: str = "structured_hinge",
+    pairs: str = "fixed",
+    epochs: int = 3,
+    eta: float = 0.3,
+    C: float = 1.0,
+    weight: np.ndarray | None = None,
+    radius: float = np.inf,
+    uses_pairs: bool = True,
+    averaged: bool = True,
+) -> tuple[NaiveSPOM, ChainDescent, list[np.ndarray], ChainBlocks]:
+    data = toy()
+    blocks = blocks_of(data["features"], sorts)
+    n_chains = len(data["starts"]) - 1
+    weight = np.ones(n_chains) if weight is None else weight
+    terms = chain_terms(regularizer, blocks.n_blocks, pairs)
+    kind = CRF(coarse=0.0) if loss == "crf" else StructuredHinge()
+    problem = ChainProblem(
+        blocks,
+        data["starts"],
+        data["target"],
+        N_LABELS,
+        kind,
+        terms,
+        C,
+        weight,
+        uses_pairs,
+    )
+    fast = ChainDescent(problem, averaged=averaged, radius=radius)
+    slow = NaiveSPOM(
+        data["features"],
+        data["starts"],
+        data["target"],
+        N_LABELS,
+        terms,
+        problem.reg,
+        loss,
+        fast.importance,
+        radius,
+        uses_pairs,
+    )
+    rng = np.random.default_rng(1)
+    for epoch in range(1, epochs + 1):
+        order = rng.permutation(n_chains)
+        steps = np.full(n_chains, eta / np.sqrt(epoch))
+        fast.run_pass(order, steps, rng)
+        for chain, step in zip(order, steps, strict=True):
+            slow.visit(int(chain), float(step))
+    return slow, fast, data["features"], blocks
+
+
+def assert_same(
+    slow: NaiveSPOM,
+    fast: ChainDescent,
+    features: list[np.ndarray],
+    blocks: ChainBlocks,
+    atol: float = 1e-9,
+) -> None:
+    for want, got in zip(
+        slow.w, explicit(fast.weights(), blocks, features), strict=True
+    ):
+        assert np.allclose(want, got, atol=atol)
+    norms = [np.linalg.norm(w) for w in slow.w]
+    assert np.allclose(fast.block_norms(), norms, atol=1e-7)
+    if fast.rule.averaged:
+        mean = explicit(fast.progress().average, blocks, features)
+        for want, got in zip(slow.average(), mean, strict=True):
+            assert np.allclose(want, got, atol=atol)
+
+
+@each_regularizer
+@pytest.mark.parametrize("sorts", ["ddd", "fff", "dfs"])
+def test_last_and_averaged_models(regularizer: Regularizer, sorts: str) -> None:
+    assert_same(*run_both(regularizer, sorts))
+
+
+@each_regularizer
+def test_crf_models(regularizer: Regularizer) -> None:
+    assert_same(*run_both(regularizer, "sdf", loss="crf", pairs="learned"))
+
+
+@pytest.mark.parametrize("pairs", ["fixed", "learned"])
+def test_sparse_group_lasso(pairs: str) -> None:
+    assert_same(*run_both(SparseGroupLasso(0.5), "fff", pairs=pairs))
+
+
+def test_entries_may_come_after_other_terms() -> None:
+    late = SumOf([SquaredL2(), SparseGroupLasso(0.5), ElasticNetMKL(0.2)])
+    assert_same(*run_both(late, "fff"))
+
+
+@pytest.mark.parametrize("sorts", ["ddd", "fff", "sss"])
+@pytest.mark.parametrize("regularizer", [GroupLasso(), SparseMKL()])
+def test_blocks_that_vanish_and_come_back(regularizer: Any, sorts: str) -> None:
+    """Strong regularization: blocks are cleared and start again many times."""
+    slow, fast, *rest = run_both(regularizer, sorts, C=0.05, epochs=12, eta=0.5)
+    zero = [[np.linalg.norm(w) == 0.0 for w in seen] for seen in slow.seen]
+    changes = np.diff(np.array(zero).astype(int), axis=0)
+    assert np.sum(changes > 0) >= 3  # cleared
+    assert np.sum(changes < 0) >= 3  # and again alive
+    assert_same(slow, fast, *rest)
+
+
+@pytest.mark.parametrize("sorts", ["ddd", "fff"])
+def test_average_under_many_rescalings(sorts: str) -> None:
+    """Scales fall by many orders of magnitude; the average must not lose digits."""
+    slow, fast, *rest = run_both(SquaredL2(), sorts, C=0.02, epochs=40, eta=2.0)
+    shrinkage = 8 * 40 * np.log1p(2.0 / np.sqrt(40) * fast.rule.reg)
+    assert shrinkage > -5 * np.log(hot.SMALLEST_SCALE)
+    assert_same(slow, fast, *rest)
+
+
+def test_projection_keeps_the_ball() -> None:
+    slow, fast, *rest = run_both(SparseMKL(), "dfs", radius=0.7)
+    assert np.linalg.norm(fast.block_norms()) <= 0.7 + 1e-12
+    assert_same(slow, fast, *rest)
+
+
+def test_chain_weights_scale_the_losses() -> None:
+    weight = np.random.default_rng(3).uniform(0.2, 3.0, 8)
+    assert_same(*run_both(SparseMKL(), "dfs", weight=weight))
+
+
+def test_without_pairs_positions_are_independent() -> None:
+    slow, fast, *rest = run_both(SparseMKL(), "ddf", uses_pairs=False)
+    assert not np.any(fast.weights().pairs)
+    assert_same(slow, fast, *rest)
+
+
+def test_no_average_is_kept_unless_asked() -> None:
+    slow, fast, *rest = run_both(SparseMKL(), "dfs", averaged=False)
+    assert fast.progress().total is None
+    assert fast.state.coef_sum.size == 0
+    assert_same(slow, fast, *rest)
+
+
+def test_objective_from_the_cache_is_the_objective() -> None:
+    _, fast, *_ = run_both(SparseMKL(), "dfs")
+    assert fast.objective() == pytest.approx(fast.problem.objective(fast.weights()))
+
+
+def test_a_pass_goes_on_where_another_ended() -> None:
+    data = toy()
+    blocks = blocks_of(data["features"], "dfs")
+    terms = chain_terms(SparseMKL(), 3)
+    problem = ChainProblem(
+        blocks,
+        data["starts"],
+        data["target"],
+        N_LABELS,
+        StructuredHinge(),
+        terms,
+        1.0,
+        np.ones(8),
+    )
+    rng = np.random.default_rng(0)
+    orders = [rng.permutation(8) for _ in range(4)]
+    whole = ChainDescent(problem)
+    parts: ChainProgress | None = None
+    for order in orders:
+        whole.run_pass(order, np.full(8, 0.2), rng)
+        part = ChainDescent(problem, parts)
+        part.run_pass(order, np.full(8, 0.2), rng)
+        parts = part.progress()
+    one, other = whole.progress(), parts
+    assert other is not None
+    for a, b in ((one.last, other.last), (one.average, other.average)):
+        assert np.allclose(a.coef, b.coef)
+        assert np.allclose(a.table, b.table)
+        assert np.allclose(a.pairs, b.pairs)
+
+
+def test_coarse_gradients_are_unbiased() -> None:
+    """Rounded at random, the mean of many updates is the exact update."""
+    data = toy()
+    blocks = blocks_of(data["features"], "dff")
+    weights = []
+    for coarse in (0.0, 0.5):
+        problem = ChainProblem(
+            blocks,
+            data["starts"],
+            data["target"],
+            N_LABELS,
+            CRF(coarse=coarse),
+            chain_terms(SquaredL2(), 3),
+            1e6,
+            np.ones(8),
+        )
+        total = np.zeros((1, blocks.n_positions, N_LABELS))
+        rng = np.random.default_rng(0)
+        repeats = 1 if coarse == 0.0 else 4000
+        for _ in range(repeats):
+            descent = ChainDescent(problem, averaged=False)
+            descent.run_pass(np.array([2]), np.array([1.0]), rng)
+            total += descent.weights().coef / repeats
+        weights.append(total)
+    assert np.any(weights[0])
+    assert np.allclose(weights[0], weights[1], atol=0.04)
+
+
+@each_regularizer
+def test_compiled_proximal_steps(regularizer: Regularizer) -> None:
+    rng = np.random.default_rng(0)
+    terms = regularizer.terms()
+    codes = term_codes(terms, 4)
+    for _ in range(200):
+        norms = rng.exponential(size=4) * (rng.random(4) < 0.8)
+        step = 10.0 ** rng.uniform(-6, 1)
+        for j, term in enumerate(terms):
+            got = norms.copy()
+            hot.prox_step(got, codes, j, step)
+            assert np.allclose(got, term.prox(norms, step), rtol=1e-9, atol=1e-12)
+
+
+def test_single_precision_kernels_stay_close() -> None:
+    data = toy()
+    double = blocks_of(data["features"], "dds")
+    single = ChainBlocks(
+        double.dense.astype(np.float32),
+        double.sparse,
+        [],
+        double.kernel_block,
+        double.feature_block,
+    )
+    found = []
+    for blocks in (double, single):
+        problem = ChainProblem(
+            blocks,
+            data["starts"],
+            data["target"],
+            N_LABELS,
+            StructuredHinge(),
+            chain_terms(SparseMKL(), 3),
+            1.0,
+            np.ones(8),
+        )
+        descent = ChainDescent(problem)
+        rng = np.random.default_rng(0)
+        for _ in range(5):
+            descent.run_pass(rng.permutation(8), np.full(8, 0.2), rng)
+        found.append(descent)
+    assert np.allclose(found[0].block_norms(), found[1].block_norms(), atol=1e-4)
+    assert found[0].objective() == pytest.approx(found[1].objective(), rel=1e-4)

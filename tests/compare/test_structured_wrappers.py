@@ -1,0 +1,47 @@
+"""Wrapper methods: they approach what SPOM approaches."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from manykernels.chains import OnlineProximal
+from manykernels.compare.structured_wrappers import StructuredWrapper, project_simplex
+from manykernels.norms import SparseMKL
+from tests.chains.test_spom import chains, exact_optimum, words
+
+
+@pytest.mark.parametrize("rule", ["gauss_seidel", "gradient"])
+def test_wrappers_approach_the_optimum(rule: str) -> None:
+    problem = chains(SparseMKL(), kernels=True)
+    best = exact_optimum(chains(SparseMKL()), words()[2])
+    seen = []
+    found = StructuredWrapper(rule, 20, 100, 50, random_state=0).solve(
+        problem, seen.append
+    )
+    assert best - 1e-6 <= found.objective <= 1.1 * best
+    assert found.objective == pytest.approx(problem.objective(found.weights))
+    assert found.kernel_weights.sum() == pytest.approx(1.0)
+    assert found.kernel_weights[0] > found.kernel_weights[1]
+    assert [line[0] for line in seen] == [100 + 50 * n for n in range(20)]
+    online = OnlineProximal(400, "sqrt", 0.1, random_state=0).solve(problem)
+    assert found.objective == pytest.approx(online.objective, rel=0.1)
+
+
+def test_projection_on_the_simplex_is_the_nearest_point() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        point = rng.normal(size=4)
+        got = project_simplex(point)
+        assert got.sum() == pytest.approx(1.0)
+        assert np.all(got >= 0.0)
+        others = rng.dirichlet(np.ones(4), size=200)
+        distance = np.linalg.norm(got - point)
+        assert np.all(np.linalg.norm(others - point, axis=1) >= distance - 1e-12)
+
+
+def test_other_blocks_and_rules_are_refused() -> None:
+    with pytest.raises(ValueError, match="dense kernels"):
+        StructuredWrapper().solve(chains(SparseMKL()))
+    with pytest.raises(ValueError, match="rule must be"):
+        StructuredWrapper("newton")

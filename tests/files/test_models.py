@@ -1,0 +1,270 @@
+"""Models that can be mailed to a stranger: whole, exact, and only data."""
+
+import json
+import os
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
+
+import manykernels as mk
+from manykernels.files import ModelFileError, read_container, write_container
+from manykernels.files import container as container_module
+from manykernels.kernels import RBF, BSpline, Custom, Distance, Linear, Polynomial
+
+X, y = load_iris(return_X_y=True)
+X, y = X[::3], y[::3]
+NEW = X + np.random.default_rng(0).normal(scale=0.1, size=X.shape)
+FRAME = pd.DataFrame(X, columns=["a1", "a2", "b1", "b2"])
+STACK = np.stack([rbf_kernel(X), laplacian_kernel(X)], axis=-1)
+NEW_STACK = np.stack([rbf_kernel(NEW, X), laplacian_kernel(NEW, X)], axis=-1)
+
+
+def fitted(kernels=None, data=X, target=y, **params):
+    return mk.MKLClassifier(kernels, random_state=0, **params).fit(data, target)
+
+
+CASES = {
+    "default": (lambda: fitted(), NEW),
+    "text": (lambda: fitted("linear; rbf:gamma=0.5@0-1"), NEW),
+    "objects": (lambda: fitted([RBF(0.3, columns=[0, 2]), Polynomial(2)]), NEW),
+    "centered": (lambda: fitted([Linear(center=True), RBF(center=True)]), NEW),
+    "trace": (lambda: fitted([RBF(normalize="trace"), Linear(normalize=None)]), NEW),
+    "sparse": (lambda: fitted(["linear", "rbf"], sp.csr_matrix(X)), sp.csr_matrix(NEW)),
+    "spline": (lambda: fitted([BSpline(columns=0), BSpline(columns=2)]), NEW),
+    "precomputed": (lambda: fitted("precomputed", STACK), NEW_STACK),
+    "distances": (lambda: fitted([Distance()], 1 - STACK), 1 - NEW_STACK),
+    "clipped": (
+        lambda: fitted("precomputed", STACK - 0.3 * np.eye(50)[..., None], psd="clip"),
+        NEW_STACK,
+    ),
+    "p one": (lambda: fitted(["rbf@0", "rbf@1", "rbf@2"], p=1, C=10), NEW),
+    "float64": (lambda: fitted(dtype="float64"), NEW),
+    "binary text": (lambda: fitted(target=np.where(y == 0, "no", "yes")), NEW),
+    "object labels": (lambda: fitted(target=np.array(list("abc"), object)[y]), NEW),
+    "frame": (
+        lambda: fitted(["rbf@a*", "rbf@b*"], FRAME),
+        pd.DataFrame(NEW, columns=FRAME.columns),
+    ),
+    "class weight": (lambda: fitted(class_weight={0: 1.0, 1: 2.0, 2: 0.5}), NEW),
+    "solver object": (lambda: fitted(solver=mk.solvers.Obscure(random_state=0)), NEW),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_loaded_model_answers_to_the_bit(name, tmp_path):
+    make, new = CASES[name]
+    model = make()
+    model.save(tmp_path / "model")
+    loaded = mk.load(tmp_path / "model")
+    for method in ("decision_function", "predict", "predict_proba"):
+        before, after = getattr(model, method)(new), getattr(loaded, method)(new)
+        assert before.dtype == after.dtype
+        np.testing.assert_array_equal(before, after)
+    np.testing.assert_array_equal(
+        model.kernel_contributions(new), loaded.kernel_contributions(new)
+    )
+    for attribute in ("kernel_names_", "history_", "objective_", "duality_gap_"):
+        assert getattr(model, attribute) == getattr(loaded, attribute)
+    np.testing.assert_array_equal(model.support_, loaded.support_)
+    assert loaded.get_params()["p"] == model.p
+    assert loaded.class_weight == model.class_weight
+
+
+def test_a_loaded_model_can_be_fitted_again_and_cloned(tmp_path):
+    model = fitted([RBF("0.1*scale"), "linear@0-1"], C=3.0, callback=print)
+    model.save(tmp_path / "model")
+    loaded = mk.load(tmp_path / "model")
+    assert loaded.callback is None
+    assert loaded.kernels == [RBF("0.1*scale"), "linear@0-1"]
+    again = clone(loaded).fit(X, y)
+    np.testing.assert_array_equal(again.predict(NEW), model.predict(NEW))
+
+
+def test_a_loaded_model_learns_on(tmp_path):
+    one, two = fitted(p=1.2), fitted(p=1.2)
+    two.save(tmp_path / "model")
+    two = mk.load(tmp_path / "model")
+    for model in (one, two):
+        model.partial_fit(NEW, y)
+    np.testing.assert_array_equal(one.decision_function(X), two.decision_function(X))
+
+
+def test_the_file_is_small_whatever_the_kernels(tmp_path):
+    rows = np.random.default_rng(0).normal(size=(300, 4))
+    stack = np.stack([rbf_kernel(rows, gamma=g) for g in (0.1, 1.0, 10.0)], axis=-1)
+    fitted("precomputed", stack, (rows[:, 0] > 0).astype(int)).save(tmp_path / "model")
+    assert os.path.getsize(tmp_path / "model") < stack.nbytes / 20
+
+
+def test_custom_kernels_need_their_function(tmp_path):
+    model = fitted([Custom(laplacian_kernel), "rbf"])
+    model.save(tmp_path / "model")
+    with pytest.raises(ModelFileError, match=r"functions=\{'laplacian_kernel': ...\}"):
+        mk.load(tmp_path / "model")
+    loaded = mk.load(tmp_path / "model", {"laplacian_kernel": laplacian_kernel})
+    np.testing.assert_array_equal(loaded.predict_proba(NEW), model.predict_proba(NEW))
+
+
+def test_unfitted_models_are_not_saved(tmp_path):
+    with pytest.raises(ValueError, match="not fitted yet"):
+        mk.MKLClassifier().save(tmp_path / "model")
+    assert not os.listdir(tmp_path)
+
+
+def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "model"
+    fitted().save(path)
+    before = path.read_bytes()
+
+    def full(*_):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(container_module.os, "replace", full)
+    with pytest.raises(OSError, match="no space left"):
+        fitted(C=7).save(path)
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["model"]
+
+
+# --- files that are not what they seem ---------------------------------------
+
+
+@pytest.fixture
+def saved(tmp_path):
+    path = tmp_path / "model"
+    fitted().save(path)
+    return path
+
+
+def rewritten(path, change):
+    """The same file with changed content and a checksum that fits."""
+    content, arrays = read_container(path)
+    write_container(path, change(content) or content, arrays)
+    return path
+
+
+def test_no_file(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        mk.load(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.99])
+def test_truncated(saved, share):
+    whole = saved.read_bytes()
+    saved.write_bytes(whole[: int(share * len(whole))])
+    with pytest.raises(ModelFileError, match="expected a whole manykernels model"):
+        mk.load(saved)
+
+
+def test_foreign_files(tmp_path):
+    path = tmp_path / "model"
+    path.write_text("hello")
+    with pytest.raises(ModelFileError, match="no whole archive"):
+        mk.load(path)
+    np.savez(tmp_path / "other.npz", a=np.ones(3))
+    with pytest.raises(ModelFileError, match="some other zip archive"):
+        mk.load(tmp_path / "other.npz")
+
+
+def test_tampered(saved):
+    with zipfile.ZipFile(saved) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    document = json.loads(parts["document.json"])
+    document["content"]["scalars"]["temperature_"] = 1.0
+    parts["document.json"] = json.dumps(document).encode()
+    with zipfile.ZipFile(saved, "w") as archive:
+        for name, payload in parts.items():
+            archive.writestr(name, payload)
+    with pytest.raises(ModelFileError, match="checksum does not match"):
+        mk.load(saved)
+
+
+def test_newer_version(saved, monkeypatch):
+    monkeypatch.setattr(container_module, "VERSION", 2)
+    fitted().save(saved)
+    monkeypatch.undo()
+    with pytest.raises(ModelFileError, match="of version 1, got version 2"):
+        mk.load(saved)
+
+
+def test_unknown_names_are_refused(saved):
+    def other_estimator(content):
+        content["estimator"] = "Popen"
+
+    with pytest.raises(ModelFileError, match="expected a model of .* got 'Popen'"):
+        mk.load(rewritten(saved, other_estimator))
+
+
+def test_unknown_kernels_are_refused(saved):
+    def other_kernel(content):
+        content["model"]["kernels"]["kernels"][0]["kernel"] = "os.system"
+
+    with pytest.raises(ModelFileError, match="in a model file, got 'os.system'"):
+        mk.load(rewritten(saved, other_kernel))
+
+
+def test_wrong_sizes_are_refused(saved):
+    def swapped(content):
+        model = content["model"]
+        model["coef"], model["weights"] = model["weights"], model["coef"]
+
+    with pytest.raises(ModelFileError, match="mixes up parts"):
+        mk.load(rewritten(saved, swapped))
+
+
+def test_mutated_bytes_give_clear_errors(saved):
+    whole = saved.read_bytes()
+    expected = mk.load(saved).decision_function(NEW)
+    rng = np.random.default_rng(0)
+    for _ in range(400):
+        mutant = bytearray(whole)
+        for _ in range(rng.integers(1, 6)):
+            mutant[rng.integers(len(mutant))] = rng.integers(256)
+        saved.write_bytes(bytes(mutant))
+        try:
+            loaded = mk.load(saved)
+        except ModelFileError:
+            continue
+        # Only bytes that carry no content may change unnoticed.
+        np.testing.assert_array_equal(loaded.decision_function(NEW), expected)
+
+
+def leaves(value, path=()):
+    """Paths of everything in a JSON document that is no container."""
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, item in items:
+        if isinstance(item, (dict, list)) and item:
+            yield from leaves(item, (*path, key))
+        else:
+            yield (*path, key)
+
+
+def test_mutated_content_gives_clear_errors_or_a_model(saved):
+    """Content is changed with a checksum that fits, as an attacker would."""
+    whole, arrays = read_container(saved)
+    text = json.dumps(whole)
+    paths = list(leaves(whole))
+    strange = [None, -1, 10**9, 1e308, "x", [], {}, True, {"array": 99}, {"slice": []}]
+    rng = np.random.default_rng(0)
+    refused = 0
+    for _ in range(400):
+        content = json.loads(text)
+        *inner, last = paths[rng.integers(len(paths))]
+        place = content
+        for key in inner:
+            place = place[key]
+        place[last] = strange[rng.integers(len(strange))]
+        write_container(saved, content, arrays)
+        try:
+            model = mk.load(saved)
+        except ModelFileError:
+            refused += 1
+            continue
+        assert type(model) is mk.MKLClassifier
+    assert refused > 100
