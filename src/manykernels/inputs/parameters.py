@@ -1,12 +1,136 @@
-"""Parameters checked in one place: ranges and random states."""
+"""Parameters: each estimator declares what it takes, one function checks them all."""
 
 from __future__ import annotations
 
-from numbers import Real
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from sklearn.utils import check_random_state
+
+
+class Rule(Protocol):
+    """What a parameter may be."""
+
+    def check(self, name: str, value: Any) -> None:
+        """Raise a ValueError unless the value is allowed."""
+
+
+Rules: TypeAlias = Mapping[str, Rule]
+
+
+@dataclass(frozen=True)
+class Number:
+    """A finite number in (low, high], or [low, high] if `low_ok`.
+
+    Examples
+    --------
+    >>> Number(0.0).check("C", 10)
+    >>> Number(0.0).check("C", -1)
+    Traceback (most recent call last):
+    ValueError: C must be a number in (0, inf), got -1; choose one in that range.
+    """
+
+    low: float = 0.0
+    high: float = np.inf
+    low_ok: bool = False
+    optional: bool = False  # None is allowed, too
+
+    def check(self, name: str, value: Any) -> None:
+        """Raise unless it is such a number."""
+        if value is None and self.optional:
+            return
+        good = isinstance(value, Real) and not isinstance(value, bool)
+        if good:
+            above = value >= self.low if self.low_ok else value > self.low
+            good = above and value <= self.high and np.isfinite(value)
+        if not good:
+            start = "[" if self.low_ok else "("
+            end = "inf)" if np.isinf(self.high) else f"{self.high:g}]"
+            raise ValueError(
+                f"{name} must be a number in {start}{self.low:g}, {end}"
+                f"{' or None' * self.optional}, got {value!r}; choose one in that "
+                "range."
+            )
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A whole number of at least `low`.
+
+    Examples
+    --------
+    >>> Whole(optional=True).check("max_iter", 0)
+    Traceback (most recent call last):
+    ValueError: max_iter must be a positive whole number or None, got 0; choose for
+    instance 100.
+    """
+
+    low: int = 1
+    optional: bool = False
+    example: int = 100
+
+    def check(self, name: str, value: Any) -> None:
+        """Raise unless it is such a number."""
+        if value is None and self.optional:
+            return
+        whole = isinstance(value, Integral) and not isinstance(value, bool)
+        if not (whole and value >= self.low):
+            kind = {0: "non-negative ", 1: "positive "}.get(self.low, "")
+            least = "" if kind else f" of at least {self.low}"
+            raise ValueError(
+                f"{name} must be a {kind}whole number{least}"
+                f"{' or None' * self.optional}, got {value!r}; choose for instance "
+                f"{self.example}."
+            )
+
+
+class OneOf:
+    """One of the words (or None among them), or an object that has a method.
+
+    Examples
+    --------
+    >>> OneOf("check", "clip").check("psd", "maybe")
+    Traceback (most recent call last):
+    ValueError: psd must be 'check' or 'clip', got 'maybe'; choose one of these.
+    """
+
+    def __init__(self, *words: str | None, method: str | None = None) -> None:
+        self.words, self.method = words, method
+
+    def check(self, name: str, value: Any) -> None:
+        """Raise unless it is one of them."""
+        if value is None or isinstance(value, str):
+            good = value in self.words
+        else:
+            known = self.method is not None and not isinstance(value, type)
+            good = known and hasattr(value, str(self.method))
+        if not good:
+            also = [] if self.method is None else [f"a {name} object"]
+            listed = [*map(repr, self.words), *also]
+            text = " or ".join(filter(None, [", ".join(listed[:-1]), listed[-1]]))
+            raise ValueError(
+                f"{name} must be {text}, got {value!r}; choose one of these."
+            )
+
+
+class Flag:
+    """True or False."""
+
+    def check(self, name: str, value: Any) -> None:
+        """Raise unless it is one of the two."""
+        if not isinstance(value, bool | np.bool_):
+            raise ValueError(
+                f"{name} must be True or False, got {value!r}; choose one of these."
+            )
+
+
+def check_parameters(estimator: Any, rules: Rules) -> None:
+    """Raise where a parameter of an estimator is not what its rule allows."""
+    for name, rule in rules.items():
+        rule.check(name, getattr(estimator, name))
 
 
 def require_number(
@@ -19,17 +143,7 @@ def require_number(
     >>> require_number("C", 10, 0.0)
     10.0
     """
-    good = isinstance(value, Real) and not isinstance(value, bool)
-    if good:
-        above = value >= low if low_ok else value > low
-        good = above and value <= high and np.isfinite(value)
-    if not good:
-        start = "[" if low_ok else "("
-        end = "inf)" if np.isinf(high) else f"{high:g}]"
-        raise ValueError(
-            f"{name} must be a number in {start}{low:g}, {end}, got {value!r}; choose "
-            "one in that range."
-        )
+    Number(low, high, low_ok).check(name, value)
     return float(value)
 
 
