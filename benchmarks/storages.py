@@ -19,7 +19,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import Bunch
 
 import manykernels as mk
-from manykernels.banks import build_bank
+from manykernels.banks import Storage, build_bank
 from manykernels.kernels import KernelSet, as_kernels
 from manykernels.solvers import Auto
 
@@ -88,7 +88,7 @@ def half_effect(name: str, n_rows: int, p: float) -> dict[str, Any]:
     results, seconds = {}, {}
     for dtype in ("float32", "float16"):
         fitted = KernelSet.fit(kernels, data.data)
-        bank = build_bank(fitted, "gram", dtype=dtype)
+        bank = build_bank(fitted, Storage("gram", dtype))
         problem = make_problem(bank, data.target, p, C)
         Auto(tol=1e-3, random_state=0).solve(problem)
         began = time.perf_counter()

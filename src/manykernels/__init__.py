@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import Any
 
 from manykernels import banks, datasets, kernels, losses, norms, solvers
+from manykernels.banks import Storage
 from manykernels.chains import SequenceLabeler
 from manykernels.loading import load
 from manykernels.mkl import (
@@ -28,6 +29,7 @@ __all__ = [
     "PolynomialMKLClassifier",
     "PolynomialMKLRegressor",
     "SequenceLabeler",
+    "Storage",
     "__version__",
     "banks",
     "chains",

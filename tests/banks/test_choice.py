@@ -13,6 +13,7 @@ from manykernels.banks import (
     BlockBank,
     GramBank,
     OnDemandBank,
+    Storage,
     StoredBank,
     build,
     build_bank,
@@ -72,10 +73,10 @@ def test_half_precision_fits_where_single_does_not() -> None:
     kernels = fitted(many)
     limit = build.half_bytes(kernels)
     assert limit < build.gram_bytes(kernels)
-    bank = build_bank(kernels, memory_limit=limit, dtype="float16")
+    bank = build_bank(kernels, storage="float16", memory_limit=limit)
     assert isinstance(bank, StoredBank)
     assert isinstance(bank.store, np.ndarray)
-    less = build_bank(kernels, memory_limit=limit - 1, dtype="float16")
+    less = build_bank(kernels, storage="float16", memory_limit=limit - 1)
     assert isinstance(less, OnDemandBank)
     assert less.dtype == np.float32
 
@@ -102,27 +103,24 @@ def test_an_explicit_storage_wins(kernels: list[Kernel], storage: str) -> None:
 
 
 @pytest.mark.parametrize("storage", ["auto", "memmap"])
-@pytest.mark.parametrize("dtype", [None, "float16"])
-def test_a_limit_too_small_for_one_block_is_refused(
-    storage: str, dtype: str | None
-) -> None:
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_a_limit_too_small_for_one_block_is_refused(storage: str, dtype: str) -> None:
     with pytest.raises(MemoryError, match=r"2 kernels of 60 rows .* needs about .* GB"):
-        build_bank(fitted(DEAR), storage, memory_limit="1KB", dtype=dtype)
+        build_bank(fitted(DEAR), Storage(storage, dtype), memory_limit="1KB")
 
 
 @pytest.mark.parametrize(
-    ("storage", "dtype", "said"),
+    ("storage", "said"),
     [
-        ("gram", None, ["as gram: about 7.2e-05 GB of memory", "s to compute"]),
-        ("gram", "float16", ["as gram in half precision: about"]),
-        ("memmap", None, ["as memmap: about", "2.9e-05 GB of disk", "compute and wr"]),
-        ("memmap", "float16", ["in half precision: about", "1.4e-05 GB of disk"]),
-        ("on_demand", None, ["as on_demand: about", "s to compute all values once"]),
+        ("gram", ["as gram: about 7.2e-05 GB of memory", "s to compute"]),
+        ("gram:float16", ["as gram in half precision: about"]),
+        ("memmap", ["as memmap: about", "2.9e-05 GB of disk", "compute and wr"]),
+        ("memmap:float16", ["in half precision: about", "1.4e-05 GB of disk"]),
+        ("on_demand", ["as on_demand: about", "s to compute all values once"]),
     ],
 )
 def test_the_choice_and_its_cost_are_logged_before_it_starts(
     storage: str,
-    dtype: str | None,
     said: list[str],
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
@@ -135,7 +133,7 @@ def test_the_choice_and_its_cost_are_logged_before_it_starts(
     for name in ("_gram_bank", "_half_bank", "_file_bank", "_on_demand_bank"):
         monkeypatch.setattr(build, name, stop)
     with caplog.at_level(logging.INFO, "manykernels"), pytest.raises(InterruptedError):
-        build_bank(kernels, storage, dtype=dtype)
+        build_bank(kernels, storage)
     for part in ["storing 2 kernels as", *said]:
         assert part in caplog.text
 

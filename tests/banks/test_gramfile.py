@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from manykernels.banks import GramFileError, build_bank, gramfile
+from manykernels.banks import GramFileError, Storage, build_bank, gramfile
 from manykernels.banks.bands import BAND, bands
 from manykernels.banks.fingerprint import fingerprint
 from manykernels.banks.gramfile import GramFile, stored_file
@@ -338,7 +338,7 @@ def test_a_full_disk_is_noticed_beforehand(
     monkeypatch.setattr(shutil, "disk_usage", lambda place: usage(10**6, 0, 10**6))
     message = (
         rf"storing 3 kernels of {N} x {N} values on disk needs about 0.00803 GB, more "
-        rf"than the 0.001 GB free in '{tmp_path}'; choose another storage_dir"
+        rf"than the 0.001 GB free in '{tmp_path}'; choose another folder"
     )
     with pytest.raises(OSError, match=message):
         stored_file(fitted(), folder=tmp_path if own_folder else None)
@@ -421,4 +421,4 @@ def test_memory_stays_far_below_the_size_of_the_file() -> None:
 
 def test_linear_kernels_keep_their_names(tmp_path: Path) -> None:
     kernels = KernelSet.fit([Linear(name="a"), RBF(0.1, name="b")], X)
-    assert build_bank(kernels, "memmap", storage_dir=tmp_path).names == ["a", "b"]
+    assert build_bank(kernels, Storage("memmap", folder=tmp_path)).names == ["a", "b"]

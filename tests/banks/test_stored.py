@@ -7,7 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from manykernels.banks import GramBank, StoredBank, bands, build_bank, rowwise, stored
+from manykernels.banks import (
+    GramBank,
+    Storage,
+    StoredBank,
+    bands,
+    build_bank,
+    rowwise,
+    stored,
+)
 from manykernels.banks.base import block_norms
 from manykernels.banks.gram import without_noise
 from manykernels.base import threads
@@ -30,9 +38,12 @@ def values_of(bank: StoredBank) -> np.ndarray:
     return np.asarray(bank.store[np.arange(bank.n_rows)], dtype=np.float64)
 
 
-def bank_of(storage: str, dtype: str | None = None, **options: object) -> StoredBank:
-    kernels = KernelSet.fit(KERNELS, X, dtype=bands.working_dtype(dtype or "float64"))
-    bank = build_bank(kernels, storage, dtype=dtype, **options)  # type: ignore[arg-type]
+def bank_of(
+    kind: str, dtype: str = "float64", memory_limit: int | str | None = None
+) -> StoredBank:
+    storage = Storage(kind, dtype)
+    kernels = KernelSet.fit(KERNELS, X, dtype=storage.working_dtype)
+    bank = build_bank(kernels, storage, memory_limit)
     assert isinstance(bank, StoredBank)
     return bank
 
@@ -98,14 +109,14 @@ def test_many_bands(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = bank_of("memmap")
     monkeypatch.setattr(bands, "BAND", size)
     for storage, dtype in (
-        ("memmap", None),
+        ("memmap", "float64"),
         ("gram", "float16"),
         ("memmap", "float16"),
     ):
         bank = bank_of(storage, dtype)
         got = values_of(bank)
         np.testing.assert_array_equal(got, got.transpose(2, 1, 0))
-        atol = UNIT if dtype else 1e-14
+        atol = UNIT if dtype == "float16" else 1e-14
         np.testing.assert_allclose(got, values_of(whole), atol=atol)
         check_bank(bank, got, SINGLE, SUBSET)
 
@@ -119,7 +130,7 @@ def test_kernels_out_of_range_are_refused(storage: str, factor: float) -> None:
     kernels = KernelSet.fit([Linear(normalize=None, name="raw")], factor * X)
     message = r"largest k\(x, x\) between 0.001 and 60000, got .* for 'raw'; normalize"
     with pytest.raises(ValueError, match=message):
-        build_bank(kernels, storage, dtype="float16")
+        build_bank(kernels, f"{storage}:float16")
 
 
 @each_storage
@@ -127,7 +138,7 @@ def test_values_out_of_range_off_the_diagonal_are_refused(storage: str) -> None:
     indefinite = np.array([[1.0, 1e6], [1e6, 1.0]])
     kernels = KernelSet.fit(_precomputed(), indefinite, psd="skip")
     with pytest.raises(ValueError, match="float16 holds values up to 6.55e.04, got la"):
-        build_bank(kernels, storage, dtype="float16")
+        build_bank(kernels, f"{storage}:float16")
 
 
 def _precomputed() -> list[Kernel]:
@@ -140,7 +151,7 @@ def _precomputed() -> list[Kernel]:
 def test_half_precision_needs_something_stored(storage: str) -> None:
     kernels = KernelSet.fit(KERNELS, X)
     with pytest.raises(ValueError, match=f"got storage='{storage}', which stores none"):
-        build_bank(kernels, storage, dtype="float16")
+        build_bank(kernels, f"{storage}:float16")
 
 
 # --- squared norms ------------------------------------------------------------
@@ -151,7 +162,7 @@ def test_rounding_does_not_look_like_an_indefinite_kernel(room: int) -> None:
     """Coefficients that a linear kernel of two columns cannot see."""
     points = np.random.default_rng(0).normal(size=(300, 2))
     kernels = KernelSet.fit([Linear(), Linear(normalize=None)], points)
-    bank = build_bank(kernels, "gram", dtype="float16")
+    bank = build_bank(kernels, "gram:float16")
     assert isinstance(bank, StoredBank)
     bank.room = room
     features = [block.astype(np.float64) for block in kernels.features() or []]

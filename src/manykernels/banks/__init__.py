@@ -10,6 +10,7 @@ from manykernels.banks.build import build_bank
 from manykernels.banks.gram import GramBank
 from manykernels.banks.gramfile import GramFileError
 from manykernels.banks.ondemand import OnDemandBank
+from manykernels.banks.storage import Storage
 from manykernels.banks.stored import StoredBank
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "GramFileError",
     "OnDemandBank",
     "SparseGramBlock",
+    "Storage",
     "StoredBank",
     "build_bank",
 ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
 
@@ -49,7 +48,7 @@ def fill_right(kernels: KernelSet, rows: slice, out: Values) -> None:
     except FloatingPointError:
         raise ValueError(
             f"{out.dtype} holds values up to {np.finfo(out.dtype).max:.3g}, got larger "
-            "kernel values; normalize the kernels or use dtype='float32'."
+            "kernel values; normalize the kernels or use float32."
         ) from None
 
 
@@ -71,26 +70,7 @@ def require_half_range(kernels: KernelSet) -> None:
     for name, value in zip(kernels.names, largest, strict=True):
         if not HALF_RANGE[0] <= value <= HALF_RANGE[1]:
             raise ValueError(
-                f"dtype='float16' needs kernels with a largest k(x, x) between "
+                f"float16 needs kernels with a largest k(x, x) between "
                 f"{HALF_RANGE[0]:g} and {HALF_RANGE[1]:g}, got {value:.3g} for "
-                f"{name!r}; normalize it or use dtype='float32'."
+                f"{name!r}; normalize it or use float32."
             )
-
-
-def working_dtype(dtype: Any) -> Any:
-    """The precision to compute in: float32 for half precision, else the same.
-
-    Examples
-    --------
-    >>> working_dtype("float16"), working_dtype("float64")
-    ('float32', 'float64')
-    """
-    return "float32" if is_half(dtype) else dtype
-
-
-def is_half(dtype: Any) -> bool:
-    """Whether this names half precision; nonsense does not."""
-    try:
-        return dtype is not None and np.dtype(dtype) == HALF
-    except TypeError:
-        return False

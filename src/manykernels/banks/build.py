@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import logging
-import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from manykernels.banks.bands import BAND, half_stack, is_half
+from manykernels.banks.bands import BAND, half_stack
 from manykernels.banks.base import Bank
 from manykernels.banks.blocks import BlockBank, FeatureBlock, SparseGramBlock
 from manykernels.banks.cost import WRITE_NS, all_pairs_seconds, reading_pays
 from manykernels.banks.gram import GramBank
 from manykernels.banks.gramfile import stored_file
 from manykernels.banks.ondemand import OnDemandBank
+from manykernels.banks.storage import MemoryLimit, Storage
 from manykernels.banks.stored import StoredBank
 from manykernels.base.memory import (
     allowed_bytes,
@@ -27,43 +27,28 @@ from manykernels.base.memory import (
 from manykernels.base.threads import available_threads, one_blas_thread
 from manykernels.kernels import KernelSet
 
-STORAGES = ("auto", "gram", "features", "sparse", "memmap", "on_demand")
 FEWEST_COMBINED = 2000  # rows of a working set that on-demand fits have room for
 LARGE_BYTES = 10**9  # of a Gram stack, above which explicit features are preferred
 FEW_ROWS = 1000  # whose combined kernel can always be held
-Folder = str | os.PathLike[str] | None
 
 logger = logging.getLogger(__name__)
 
 
 def build_bank(
     kernels: KernelSet,
-    storage: str = "auto",
-    memory_limit: int | float | str | None = None,
-    storage_dir: Folder = None,
-    dtype: Any = None,
+    storage: Storage | str = "auto",
+    memory_limit: MemoryLimit = None,
 ) -> Bank:
     """Store the kernels on their reference rows.
 
     Parameters
     ----------
     kernels : KernelSet
-    storage : {"auto", "gram", "features", "sparse", "memmap", "on_demand"}
-        "gram" holds every value in memory; "features" holds explicit features (linear
-        and approximate kernels); "sparse" holds the values that are not zero (compact
-        kernels); "memmap" writes every value to a file and reads it in blocks;
-        "on_demand" computes values when they are needed. "auto" takes sparse matrices
-        where all kernels are compact, and values otherwise; where these would be large
-        or not fit, features if all kernels have them, a file if there is room on the
-        disk and reading is clearly faster than computing, else on demand.
+        Values keep its precision, unless the storage rounds them to float16.
+    storage : Storage or str
+        Where values live, see :class:`Storage`.
     memory_limit : int, float or str, optional
         Bytes or text such as "4GB"; by default most of the free memory.
-    storage_dir : path, optional
-        For "memmap": a folder where finished files are kept and found again; by
-        default a temporary one.
-    dtype : dtype, optional
-        "float16" rounds values where they are stored, in memory or in a file; they
-        are computed and handed out in float32. Otherwise the kernels' own.
 
     Examples
     --------
@@ -71,29 +56,20 @@ def build_bank(
     >>> build_bank(KernelSet.fit([RBF(0.5)], [[0.0], [1.0]])).n_blocks
     1
     """
-    if storage not in STORAGES:
-        raise ValueError(
-            f"storage must be one of {', '.join(STORAGES)}, got {storage!r}; choose "
-            "'auto' if in doubt."
-        )
-    half = is_half(dtype)
-    if half and storage not in ("auto", "gram", "memmap"):
-        raise ValueError(
-            "dtype='float16' rounds kernel values that are stored, got "
-            f"storage={storage!r}, which stores none; use dtype='float32', or "
-            "storage='gram' or 'memmap'."
-        )
-    if storage == "auto":
-        storage = _choose(kernels, memory_limit, storage_dir, half)
-    _announce(kernels, storage, half)
-    if storage == "sparse":
+    storage = Storage.of(storage)
+    half = storage.is_half
+    kind = storage.kind
+    if kind == "auto":
+        kind = _choose(kernels, storage, memory_limit)
+    _announce(kernels, kind, half)
+    if kind == "sparse":
         blocks = [SparseGramBlock(matrix) for matrix in kernels.sparse_stack()]
         return BlockBank(blocks, kernels.names, kernels.dtype)
-    if storage == "features":
+    if kind == "features":
         return _feature_bank(kernels, memory_limit)
-    if storage == "memmap":
-        return _file_bank(kernels, memory_limit, storage_dir, half)
-    if storage == "on_demand":
+    if kind == "memmap":
+        return _file_bank(kernels, storage, memory_limit)
+    if kind == "on_demand":
         return _on_demand_bank(kernels, memory_limit)
     return (_half_bank if half else _gram_bank)(kernels, memory_limit)
 
@@ -137,12 +113,8 @@ def combinable_rows(n_bytes: float, dtype: np.dtype[Any]) -> int:
     return int(np.sqrt(n_bytes / combined_bytes(1, dtype)))
 
 
-def _choose(
-    kernels: KernelSet,
-    memory_limit: int | float | str | None,
-    storage_dir: Folder,
-    half: bool,
-) -> str:
+def _choose(kernels: KernelSet, storage: Storage, memory_limit: MemoryLimit) -> str:
+    half = storage.is_half
     if kernels.is_sparse:
         return "sparse"
     if kernels.is_explicit and not half and _features_save(kernels):
@@ -153,7 +125,7 @@ def _choose(
     if kernels.is_explicit:
         return "features"
     itemsize = 2 if half else kernels.dtype.itemsize
-    folder = None if storage_dir is None else Path(storage_dir)
+    folder = None if storage.folder is None else Path(storage.folder)
     if (
         reading_pays(kernels, itemsize)
         and memmap_bytes(kernels, half) <= allowed
@@ -200,9 +172,7 @@ def _features_save(kernels: KernelSet) -> bool:
     return fewer and gram_bytes(kernels) > LARGE_BYTES
 
 
-def _feature_bank(
-    kernels: KernelSet, memory_limit: int | float | str | None
-) -> BlockBank:
+def _feature_bank(kernels: KernelSet, memory_limit: MemoryLimit) -> BlockBank:
     """Features; working sets are stored where the rest of the memory allows."""
     features = kernels.features()
     if features is None:
@@ -217,9 +187,7 @@ def _feature_bank(
     return BlockBank(blocks, kernels.names, kernels.dtype, room // 2, combinable)
 
 
-def _on_demand_bank(
-    kernels: KernelSet, memory_limit: int | float | str | None
-) -> OnDemandBank:
+def _on_demand_bank(kernels: KernelSet, memory_limit: MemoryLimit) -> OnDemandBank:
     """Rows on demand; working sets are stored where the rest of the memory allows."""
     n_rows = kernels.n_reference
     what = f"computing {kernels.n_kernels} kernels of {n_rows} rows on demand"
@@ -235,7 +203,7 @@ def _on_demand_bank(
     return OnDemandBank(kernels, bank_of, combinable, int(left))
 
 
-def _gram_bank(kernels: KernelSet, memory_limit: int | float | str | None) -> GramBank:
+def _gram_bank(kernels: KernelSet, memory_limit: MemoryLimit) -> GramBank:
     n_rows, n_kernels = kernels.n_reference, kernels.n_kernels
     require_memory(
         gram_bytes(kernels),
@@ -249,9 +217,7 @@ def _gram_bank(kernels: KernelSet, memory_limit: int | float | str | None) -> Gr
     return GramBank(stack, kernels.names)
 
 
-def _half_bank(
-    kernels: KernelSet, memory_limit: int | float | str | None
-) -> StoredBank:
+def _half_bank(kernels: KernelSet, memory_limit: MemoryLimit) -> StoredBank:
     n_rows, n_kernels = kernels.n_reference, kernels.n_kernels
     what = f"storing {n_kernels} kernels of {n_rows} x {n_rows} values in float16"
     require_memory(half_bytes(kernels), memory_limit, what)
@@ -260,16 +226,14 @@ def _half_bank(
 
 
 def _file_bank(
-    kernels: KernelSet,
-    memory_limit: int | float | str | None,
-    storage_dir: Folder,
-    half: bool,
+    kernels: KernelSet, storage: Storage, memory_limit: MemoryLimit
 ) -> StoredBank:
     """Rows from a file; working sets are stored where the rest of the memory allows."""
     n_rows = kernels.n_reference
     what = f"reading {kernels.n_kernels} kernels of {n_rows} rows from disk in blocks"
-    require_memory(memmap_bytes(kernels, half), memory_limit, what)
-    file = stored_file(kernels, np.float16 if half else None, storage_dir)
+    require_memory(memmap_bytes(kernels, storage.is_half), memory_limit, what)
+    dtype = np.float16 if storage.is_half else None
+    file = stored_file(kernels, dtype, storage.folder)
     return _stored_bank(file, kernels, allowed_bytes(memory_limit))
 
 

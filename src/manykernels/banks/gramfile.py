@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from manykernels.banks.bands import BAND, bands, fill_right, is_half, require_half_range
+from manykernels.banks.bands import BAND, HALF, bands, fill_right, require_half_range
 from manykernels.banks.fingerprint import fingerprint
 from manykernels.base.arrays import Index, Values
 from manykernels.base.memory import require_disk
@@ -127,7 +127,7 @@ class GramFile:
             raise GramFileError(
                 f"expected {self.disk_bytes} bytes of kernel values in "
                 f"{str(self.path)!r}, got {size}; delete the file or choose another "
-                "storage_dir."
+                "folder."
             )
         return self._checksums()
 
@@ -143,7 +143,7 @@ class GramFile:
             raise GramFileError(
                 f"expected the description of these kernels in "
                 f"{str(self.description_path)!r}, got something else or nothing; "
-                "delete both files or choose another storage_dir."
+                "delete both files or choose another folder."
             )
         return list(checksums)
 
@@ -220,7 +220,7 @@ class GramFile:
         except OSError as error:
             raise OSError(
                 f"kernel values must be written to {str(self.path)!r}, got "
-                f"{error.strerror!r}; choose another storage_dir or free some space."
+                f"{error.strerror!r}; choose another folder or free some space."
             ) from error
 
     def _read(self, stream: FileIO, offset: int, out: Values) -> None:
@@ -278,7 +278,7 @@ def stored_file(
     [[[0.607, 1.0]]]
     """
     dtype = kernels.dtype if dtype is None else np.dtype(dtype)
-    if is_half(dtype):
+    if dtype == HALF:
         require_half_range(kernels)
     n_rows = kernels.n_reference
     shape = (n_rows, kernels.n_kernels, n_rows)

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from manykernels.banks.bands import working_dtype
+from manykernels.banks.bands import HALF
 from manykernels.banks.base import Bank, support_of
 from manykernels.banks.gram import SCORE_BLOCK, GramBank, without_noise
 from manykernels.banks.rowwise import RowBank
@@ -69,12 +69,12 @@ class StoredBank(RowBank):
         n_rows, n_blocks = diagonals.shape
         names = list(names or (f"kernel {f}" for f in range(n_blocks)))
         native = np.dtype(store.dtype).newbyteorder("=")
-        dtype = np.dtype(working_dtype(native))
+        half = native == HALF
+        dtype = np.dtype(np.float32) if half else native
         super().__init__(n_rows, names, dtype, combinable)
         self.store = store
         self.room = room
         self._diagonals: Array = diagonals.astype(native).astype(np.float64)
-        half = native != dtype
         self.noise = HALF_NOISE * float(self._diagonals.max()) if half else 0.0
         self.nbytes += int(getattr(store, "nbytes", 0))
 

@@ -115,6 +115,6 @@ def require_disk(needed: int, path: Path | None, what: str) -> None:
         place = tempfile.gettempdir() if path is None else str(path.parent)
         raise OSError(
             f"{what} on disk needs about {needed / 1e9:.3g} GB, more than the "
-            f"{free / 1e9:.3g} GB free in {place!r}; choose another storage_dir, "
-            "dtype='float16' or storage='on_demand'."
+            f"{free / 1e9:.3g} GB free in {place!r}; choose another folder, "
+            "storage='memmap:float16' or storage='on_demand'."
         )

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from manykernels.banks import Bank, build_bank
-from manykernels.banks.bands import working_dtype
+from manykernels.banks import Bank, Storage, build_bank
 from manykernels.files.checkpoint import open_checkpoint
 from manykernels.inputs.parameters import choose_generator
 from manykernels.inputs.reporting import warn_unless_converged
@@ -40,7 +39,7 @@ class MKLEstimator(BaseEstimator):
             specs,
             X if given or len(kept) == X.shape[0] else X[kept],
             feature_names=getattr(self, "feature_names_in_", None),
-            dtype=working_dtype(self.dtype),
+            dtype=self._storage().working_dtype,
             psd=self.psd,
             random_state=choose_generator(self.random_state),
         )
@@ -49,9 +48,10 @@ class MKLEstimator(BaseEstimator):
     def _build_bank(self, kernels: KernelSet) -> Bank:
         with shown_log(self.verbose):
             warn_if_long(kernels)
-            return build_bank(
-                kernels, self.storage, self.memory_limit, self.storage_dir, self.dtype
-            )
+            return build_bank(kernels, self._storage(), self.memory_limit)
+
+    def _storage(self) -> Storage:
+        return Storage(self.storage, self.dtype, self.storage_dir)
 
     def _solve(
         self,

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import type_of_target
 
-from manykernels.banks import Bank, build_bank
+from manykernels.banks import Bank, Storage, build_bank
 from manykernels.banks.alignment import alignments, target_alignments
 from manykernels.inputs.parameters import require_number
 from manykernels.inputs.tables import (
@@ -54,7 +54,7 @@ def rank_kernels(
     task: str = "auto",
     C: float = 1.0,
     psd: Any = "check",
-    storage: str = "auto",
+    storage: Storage | str = "auto",
     memory_limit: int | str | None = None,
     random_state: int | None = None,
 ) -> list[KernelRank]:
@@ -103,7 +103,7 @@ def kernel_alignments(
     kernels: Any = None,
     *,
     psd: Any = "check",
-    storage: str = "auto",
+    storage: Storage | str = "auto",
     memory_limit: int | str | None = None,
     random_state: int | None = None,
 ) -> np.ndarray:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from manykernels.banks import Bank, OnDemandBank, build_bank
+from manykernels.banks import Bank, OnDemandBank, Storage, build_bank
 from manykernels.banks.base import support_of
 from manykernels.base.threads import one_blas_thread
 from manykernels.inputs.tables import reads_matrices
@@ -130,7 +130,7 @@ class OnlineSettings:
     loss: Loss
     norm: LpGroupNorm
     C: float
-    storage: str
+    storage: Storage | str
     memory_limit: int | str | None
     budget: Budget | None = None
 
@@ -143,7 +143,7 @@ class OnlineSettings:
 
     def _bank(self, kernels: KernelSet) -> Bank:
         """A pass reads the kernel rows of updates once: no reason to store them all."""
-        if self.storage in ("auto", "on_demand", "memmap"):
+        if Storage.of(self.storage).kind in ("auto", "on_demand", "memmap"):
             return OnDemandBank(kernels)
         return build_bank(kernels, self.storage, self.memory_limit)
 

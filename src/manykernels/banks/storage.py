@@ -1,0 +1,114 @@
+"""How kernel values are held: one idea with a few settings, and short texts for it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+KINDS = ("auto", "gram", "features", "sparse", "memmap", "on_demand")
+DTYPES = ("float16", "float32", "float64")
+MemoryLimit: TypeAlias = int | float | str | None
+
+
+@dataclass(frozen=True)
+class Storage:
+    """Where kernel values live, how precisely, and in which folder.
+
+    Parameters
+    ----------
+    kind : {"auto", "gram", "features", "sparse", "memmap", "on_demand"}
+        "gram" holds every value in memory; "features" holds explicit features (linear
+        and approximate kernels); "sparse" holds the values that are not zero (compact
+        kernels); "memmap" writes every value to a file and reads it in blocks;
+        "on_demand" computes values when they are needed. "auto" takes sparse matrices
+        where all kernels are compact, and values otherwise; where these would be large
+        or not fit, features if all kernels have them, a file if there is room on the
+        disk and reading is clearly faster than computing, else on demand.
+    dtype : {"float16", "float32", "float64"}
+        Precision of kernel values. "float16" rounds values where they are stored, in
+        memory or in a file; they are computed and handed out in float32.
+    folder : path, optional
+        For "memmap": where finished files are kept and found again; by default a
+        temporary one.
+
+    Examples
+    --------
+    >>> Storage.of("gram:float16")
+    Storage(kind='gram', dtype='float16', folder=None)
+    >>> Storage.of("float64").kind, Storage.of("on_demand").dtype
+    ('auto', 'float32')
+    """
+
+    kind: str = "auto"
+    dtype: Any = "float32"
+    folder: str | os.PathLike[str] | None = None
+
+    def __post_init__(self) -> None:
+        """Validate; any name of a precision becomes its text."""
+        object.__setattr__(self, "dtype", _dtype_name(self.dtype))
+        if self.kind not in KINDS:
+            raise ValueError(
+                f"storage must be one of {', '.join(KINDS)}, got {self.kind!r}; choose "
+                "'auto' if in doubt."
+            )
+        if self.is_half and self.kind not in ("auto", "gram", "memmap"):
+            raise ValueError(
+                "float16 rounds kernel values that are stored, got "
+                f"storage={self.kind!r}, which stores none; use float32, or "
+                "storage='gram:float16' or 'memmap:float16'."
+            )
+        if self.folder is None:
+            return
+        if not isinstance(self.folder, str | os.PathLike):
+            raise TypeError(
+                f"folder of a storage must be a path, got {self.folder!r}; pass its "
+                "name as a text."
+            )
+        if self.kind not in ("auto", "memmap"):
+            raise ValueError(
+                "folder keeps files of kernel values, got one with "
+                f"storage={self.kind!r}, which writes none; use kind='memmap' or leave "
+                "folder out."
+            )
+
+    @classmethod
+    def of(cls, value: Storage | str) -> Storage:
+        """A storage from itself or a text: a kind, a dtype, or "kind:dtype"."""
+        if isinstance(value, Storage):
+            return value
+        if not isinstance(value, str):
+            raise TypeError(
+                f"storage must be a Storage or a text such as 'gram', got {value!r}; "
+                "choose 'auto' if in doubt."
+            )
+        kind, colon, dtype = value.partition(":")
+        if not colon and kind in DTYPES:
+            return cls(dtype=kind)
+        return cls(kind, dtype if colon else "float32")
+
+    @property
+    def is_half(self) -> bool:
+        """Whether stored values are rounded to half precision."""
+        return str(self.dtype) == "float16"
+
+    @property
+    def working_dtype(self) -> str:
+        """The precision to compute in: float32 for half precision, else the same."""
+        return "float32" if self.is_half else str(self.dtype)
+
+
+def _dtype_name(dtype: Any) -> str:
+    try:
+        name = "" if dtype is None else np.dtype(dtype).name
+    except TypeError:
+        name = ""
+    if name not in DTYPES:
+        got = getattr(dtype, "__name__", dtype)
+        raise ValueError(
+            f"dtype must be float32, float64 or float16, got {got!r}; choose one of "
+            "these."
+        )
+    return name
