@@ -165,6 +165,28 @@ def test_token_dicts_and_lists_of_attributes(data: Any) -> None:
     assert len(dicts.predict(unseen)[0]) == 1
 
 
+def test_a_window_shows_the_neighbors(tmp_path: Path) -> None:
+    """The label is the token before: alone a token says nothing."""
+    rng = np.random.default_rng(0)
+    X, y = [], []
+    for _ in range(30):
+        texts = rng.choice(["u", "v", "w"], size=5)
+        X.append([{"text": str(text)} for text in texts])
+        y.append(["start", *texts[:-1]])
+    seeing = SequenceLabeler(window=1, transitions="none", random_state=0).fit(X, y)
+    blind = SequenceLabeler(transitions="none", random_state=0).fit(X, y)
+    assert seeing.score(X, y) == 1.0 > blind.score(X, y) + 0.3
+    assert seeing.token_attributes_ == ["text"]
+    seeing.save(tmp_path / "model")
+    loaded = mk.load(tmp_path / "model").set_params(window=None)
+    assert same(loaded.predict(X), seeing.predict(X))
+    assert loaded.token_attributes_ == ["text"]
+    with pytest.raises(ValueError, match="window=1 needs sequences of token dicts"):
+        SequenceLabeler(window=1).fit(*words(3))
+    with pytest.raises(ValueError, match="window must be"):
+        SequenceLabeler(window=-1).fit(X, y)
+
+
 def test_sparse_sequences_equal_dense_ones(data: Any) -> None:
     X, y = data
     kernels = [Linear(), RBF(0.3)]

@@ -60,7 +60,7 @@ def save_labeler(estimator: Any, path: str | os.PathLike[str]) -> None:
         "sets": _plain_sets(model.kernels, arrays),
         "progress": _plain_progress(model.progress, arrays),
         "counts": [model.averaged, model.n_sequences, model.n_calls],
-        "tokens": None if columns is None else list(columns.names),
+        "tokens": None if columns is None else dict(vars(columns)),
         "classes": to_plain(_plain_labels(estimator.classes_), arrays),
         "object_classes": estimator.classes_.dtype == object,
         "weights": to_plain(estimator.kernel_weights_, arrays),
@@ -85,9 +85,11 @@ def restore_labeler(
     progress = _progress(content["progress"], arrays)
     estimator._model = SequenceModel(kernels, progress, *content["counts"])
     tokens = content["tokens"]
-    estimator._columns = None if tokens is None else TokenColumns(list(tokens))
+    estimator._columns = None
     if tokens is not None:
-        estimator.feature_names_in_ = np.array(tokens, dtype=object)
+        estimator._columns = columns = TokenColumns(**tokens)
+        estimator.feature_names_in_ = np.array(columns.names, dtype=object)
+        estimator.token_attributes_ = columns.attributes
     classes = from_plain(content["classes"], arrays)
     as_object = content["object_classes"]
     estimator.classes_ = classes.astype(object) if as_object else classes

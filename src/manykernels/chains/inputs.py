@@ -30,39 +30,102 @@ class Positions:
         return np.split(values, self.starts[1:-1]) if self.n_sequences else []
 
 
-@dataclass
+Token = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
 class TokenColumns:
     """Columns of tokens given as dicts: a value's text becomes "name=value".
 
     Texts are indicators, numbers are values; what was not seen in training is ignored.
+
+    Parameters
+    ----------
+    names : list of str
+        Columns, sorted.
+    attributes : list of str
+        What the training tokens were described by, before any window, sorted.
+    window : int, optional
+        See :func:`with_neighbors`; None takes tokens as they are.
     """
 
     names: list[str]
+    attributes: list[str]
+    window: int | None = None
 
     @classmethod
-    def of(cls, tokens: Sequence[Mapping[str, Any]]) -> TokenColumns:
-        """The columns of training tokens, sorted by name."""
-        vectorizer = DictVectorizer(dtype=np.float64).fit(tokens)
-        return cls([str(name) for name in vectorizer.feature_names_])
+    def of(
+        cls, sequences: Sequence[Sequence[Token]], window: int | None = None
+    ) -> TokenColumns:
+        """The columns of training sequences."""
+        attributes = {
+            name for tokens in sequences for token in tokens for name in token
+        }
+        vectorizer = DictVectorizer(dtype=np.float64).fit(
+            _all_tokens(sequences, window)
+        )
+        names = [str(name) for name in vectorizer.feature_names_]
+        return cls(names, sorted(map(str, attributes)), window)
 
-    def table(self, tokens: Sequence[Mapping[str, Any]]) -> Any:
-        """CSR of the tokens."""
+    def table(self, sequences: Sequence[Sequence[Token]]) -> Any:
+        """CSR of all tokens, one row each."""
         vectorizer = DictVectorizer(dtype=np.float64, sort=False)
         vectorizer.feature_names_ = self.names
         vectorizer.vocabulary_ = {name: i for i, name in enumerate(self.names)}
-        return sp.csr_matrix(vectorizer.transform(tokens))
+        return sp.csr_matrix(vectorizer.transform(_all_tokens(sequences, self.window)))
+
+
+def _all_tokens(
+    sequences: Sequence[Sequence[Token]], window: int | None
+) -> list[Token]:
+    if window is None:
+        return [token for tokens in sequences for token in tokens]
+    return [token for tokens in sequences for token in with_neighbors(tokens, window)]
+
+
+def with_neighbors(tokens: Sequence[Token], window: int) -> list[dict[str, Any]]:
+    """Tokens that also show the attributes of `window` neighbors on each side.
+
+    "name:-1" is the attribute of the token before. Each gets a "bias", the outermost
+    "first" and "last".
+
+    Examples
+    --------
+    >>> with_neighbors([{"word": "a"}, {"word": "b"}], 1)[0]
+    {'bias': 1.0, 'word': 'a', 'word:+1': 'b', 'first': True}
+    """
+    found = []
+    for t in range(len(tokens)):
+        token: dict[str, Any] = {"bias": 1.0}
+        for s in range(max(t - window, 0), min(t + window + 1, len(tokens))):
+            place = "" if s == t else f":{s - t:+d}"
+            token.update({f"{name}{place}": v for name, v in tokens[s].items()})
+        if t == 0:
+            token["first"] = True
+        if t == len(tokens) - 1:
+            token["last"] = True
+        found.append(token)
+    return found
 
 
 def read_sequences(
-    X: Any, columns: TokenColumns | None, n_features: int | None
+    X: Any,
+    columns: TokenColumns | None,
+    n_features: int | None,
+    window: int | None = None,
 ) -> tuple[Positions, TokenColumns | None]:
     """Check sequences; in training (`n_features` None) find the columns of tokens."""
     sequences = _listed(X)
     lengths = [_length(sequence, n) for n, sequence in enumerate(sequences)]
     starts = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
     if sequences and _has_tokens(sequences[0]):
-        table, columns = _token_table(sequences, columns, n_features)
+        table, columns = _token_table(sequences, columns, n_features, window)
     else:
+        if window is not None:
+            raise ValueError(
+                f"window={window} needs sequences of token dicts, got arrays; leave it "
+                "out, or join the columns of neighbors yourself."
+            )
         if columns is not None:
             raise ValueError(
                 "X must hold sequences of token dicts as in training, got arrays; "
@@ -177,26 +240,25 @@ def _is_texts(token: Any) -> bool:
 
 
 def _token_table(
-    sequences: list[Any], columns: TokenColumns | None, n_features: int | None
+    sequences: list[Any],
+    columns: TokenColumns | None,
+    n_features: int | None,
+    window: int | None,
 ) -> tuple[Any, TokenColumns]:
     if columns is None and n_features is not None:
         raise ValueError(
             "X must hold arrays as in training, got token dicts; pass arrays of shape "
             "(length, features)."
         )
-    tokens = [
-        _as_mapping(token, n)
-        for n, sequence in enumerate(sequences)
-        for token in sequence
-    ]
+    tokens = [[_as_mapping(token, n) for token in s] for n, s in enumerate(sequences)]
     if columns is None:
-        columns = TokenColumns.of(tokens)
+        columns = TokenColumns.of(tokens, window)
     table = columns.table(tokens)
     _require_finite(table.data, "a token")
     return table, columns
 
 
-def _as_mapping(token: Any, n: int) -> Mapping[str, Any]:
+def _as_mapping(token: Any, n: int) -> Token:
     if isinstance(token, Mapping):
         # NumPy's truth values are no numbers to the vectorizer.
         return {

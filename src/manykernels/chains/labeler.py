@@ -35,7 +35,7 @@ from manykernels.chains.problem import (
     chain_terms,
 )
 from manykernels.chains.progress import labeler_callback
-from manykernels.inputs.parameters import choose_generator, require_number
+from manykernels.inputs.parameters import Whole, choose_generator, require_number
 from manykernels.kernels import Kernel, Linear, approximate_kernels, as_kernels
 
 
@@ -92,6 +92,10 @@ class SequenceLabeler(BaseEstimator):
         block that competes with the kernels, or not at all.
     cost : array of shape (n_labels, n_labels), optional
         For the hinge: what each label (column) costs in place of the true one (row).
+    window : int, optional
+        Only for token dicts: neighbors on each side whose attributes a token shows as
+        well, as "name:-1" and so on; it also gets a "bias", and the outermost "first"
+        and "last". None takes tokens as they are.
     max_iter : int, default=20
         Epochs.
     eta0 : float or "auto", default=0.1
@@ -136,6 +140,8 @@ class SequenceLabeler(BaseEstimator):
     n_features_in_ : int
     feature_names_in_ : array of str
         Only for token dicts: "name=value" for texts, "name" for numbers.
+    token_attributes_ : list of str
+        Only for token dicts: names of their own attributes, without the neighbors'.
 
     Examples
     --------
@@ -156,6 +162,7 @@ class SequenceLabeler(BaseEstimator):
         loss: str = "hinge",
         transitions: str = "fixed",
         cost: Any = None,
+        window: int | None = None,
         max_iter: int = 20,
         eta0: float | str = 0.1,
         step: str = "epoch",
@@ -176,6 +183,7 @@ class SequenceLabeler(BaseEstimator):
         self.loss = loss
         self.transitions = transitions
         self.cost = cost
+        self.window = window
         self.max_iter = max_iter
         self.eta0 = eta0
         self.step = step
@@ -414,13 +422,16 @@ class SequenceLabeler(BaseEstimator):
         )
 
     def _read_training(self, X: Any, y: Any) -> tuple[Positions, np.ndarray]:
-        positions, columns = read_sequences(X, None, None)
+        Whole(0, optional=True, example=1).check("window", self.window)
+        positions, columns = read_sequences(X, None, None, self.window)
         labels = read_labels(y, positions)
         self._columns = columns
         self.n_features_in_ = int(positions.table.shape[1])
-        self.__dict__.pop("feature_names_in_", None)
+        for name in ("feature_names_in_", "token_attributes_"):
+            self.__dict__.pop(name, None)
         if columns is not None:
             self.feature_names_in_ = np.array(columns.names, dtype=object)
+            self.token_attributes_ = columns.attributes
         return positions, labels
 
     def _read(self, X: Any) -> Positions:

@@ -157,14 +157,15 @@ def _learn(
     features = lines.without(lines.n_columns - 1)
     X: Any = as_arrays(features)
     if X is None:
-        X = as_tokens(features, window)
+        X = as_tokens(features)
+        labeler.window = window
     y = [np.array(labels) for labels in lines.column(lines.n_columns - 1)]
     learn_and_save(lambda: labeler.fit(X, y), path)
 
 
 def _inputs(labeler: SequenceLabeler, lines: TokenLines) -> Any:
     """Tokens as in training, with or without a column of labels at the end."""
-    n_columns, window = _columns_of(labeler)
+    n_columns = _columns_of(labeler)
     if lines.n_columns == n_columns + 1:
         lines = lines.without(n_columns)
     if lines.n_columns != n_columns:
@@ -172,32 +173,29 @@ def _inputs(labeler: SequenceLabeler, lines: TokenLines) -> Any:
             f"expected lines with {n_columns} columns as in training, and labels after "
             f"them or not, got {lines.n_columns}; pass the same columns"
         )
-    if window is not None:
-        return as_tokens(lines, window)
+    if hasattr(labeler, "token_attributes_"):
+        return as_tokens(lines)
     arrays = as_arrays(lines)
     if arrays is None:
         fail("expected columns of numbers as in training, got text; check the file")
     return arrays
 
 
-def _columns_of(labeler: SequenceLabeler) -> tuple[int, int | None]:
-    """Columns of a line, and the window; both show in the names of the features."""
-    names = getattr(labeler, "feature_names_in_", None)
-    if names is None:
-        return int(labeler.n_features_in_), None
-    places = [name.split("=")[0].split(":") for name in names if ":" in name]
-    try:
-        found = [(int(column), int(offset)) for column, offset in places]
-        return 1 + max(c for c, _ in found), max(abs(offset) for _, offset in found)
-    except ValueError:
+def _columns_of(labeler: SequenceLabeler) -> int:
+    """Columns of a line, labels not counted."""
+    attributes = getattr(labeler, "token_attributes_", None)
+    if attributes is None:
+        return int(labeler.n_features_in_)
+    if set(attributes) != {str(column) for column in range(len(attributes))}:
         fail(
             "expected a labeler that 'manykernels label --train' wrote, got one with "
-            "other features; label its tokens in Python"
+            f"tokens of {', '.join(attributes[:3])}, ...; label its tokens in Python"
         )
+    return len(attributes)
 
 
 def _labeled(labeler: SequenceLabeler, lines: TokenLines) -> tuple[Any, Any]:
-    n_columns, _ = _columns_of(labeler)
+    n_columns = _columns_of(labeler)
     if lines.n_columns != n_columns + 1:
         fail(
             f"--score needs labels after the {n_columns} columns of training, got "

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -86,28 +85,15 @@ def as_arrays(lines: TokenLines) -> list[np.ndarray] | None:
         return None
 
 
-def as_tokens(lines: TokenLines, window: int) -> list[list[dict[str, Any]]]:
-    """Token dicts: every column of the token and of `window` neighbors on each side.
+def as_tokens(lines: TokenLines) -> list[list[dict[str, str]]]:
+    """Token dicts: every column under its number, as text.
 
     Examples
     --------
-    >>> as_tokens(TokenLines([[["a"], ["b"]]]), 1)[0][0]
-    {'bias': 1.0, '0:0': 'a', '0:1': 'b', 'first': True}
+    >>> as_tokens(TokenLines([[["a", "x"], ["b", "y"]]]))
+    [[{'0': 'a', '1': 'x'}, {'0': 'b', '1': 'y'}]]
     """
     return [
-        [_token(sequence, t, window) for t in range(len(sequence))]
+        [{str(column): v for column, v in enumerate(line)} for line in sequence]
         for sequence in lines.sequences
     ]
-
-
-def _token(sequence: Sequence[Sequence[str]], t: int, window: int) -> dict[str, Any]:
-    token: dict[str, Any] = {"bias": 1.0}
-    for offset in range(-window, window + 1):
-        if 0 <= t + offset < len(sequence):
-            for column, value in enumerate(sequence[t + offset]):
-                token[f"{column}:{offset}"] = value
-    if t == 0:
-        token["first"] = True
-    if t == len(sequence) - 1:
-        token["last"] = True
-    return token
