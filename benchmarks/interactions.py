@@ -14,7 +14,7 @@ from common import console, parse, save, show, summary, timed
 
 from manykernels import PolynomialMKLRegressor
 from manykernels.products import ProductProblem, RandomizedMirrorDescent, RankOneKernels
-from manykernels.products.index import n_products
+from manykernels.products.base import n_products
 
 TERMS = 10
 TRAIN, TEST = 500, 1000

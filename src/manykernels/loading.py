@@ -12,9 +12,11 @@ from manykernels.mkl.persistence import load_classifier
 from manykernels.mkl.regressor import MKLRegressor
 from manykernels.mkl.regressor_files import restore_regressor
 from manykernels.mkl.stream import OnlinePast
-from manykernels.products.classifier import PolynomialMKLClassifier
+from manykernels.products.estimators import (
+    PolynomialMKLClassifier,
+    PolynomialMKLRegressor,
+)
 from manykernels.products.files import restore_polynomial
-from manykernels.products.regressor import PolynomialMKLRegressor
 from manykernels.trees.files import restore_parser
 from manykernels.trees.parser import DependencyParser
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import chisquare
 
 from manykernels.products import ProductSampler, RankOneKernels
-from manykernels.products.index import (
+from manykernels.products.base import (
     all_products,
     multiplicity,
     n_products,

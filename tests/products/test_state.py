@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from manykernels.compare import HierarchicalKernelLearning, PolynomialKernelLearning
-from manykernels.compare.products import cortes, hierarchical
-from manykernels.compare.products import uniform_coordinates as coordinates
+from manykernels.compare.products.hierarchical import HullSearch
+from manykernels.compare.products.powers import CortesSearch
+from manykernels.compare.products.uniform_coordinates import UniformMirrorSearch
 from manykernels.products import (
     ColumnGeneration,
     Euclidean,
@@ -17,8 +18,8 @@ from manykernels.products import (
     RankOneKernels,
     ShiftedEntropy,
 )
-from manykernels.products import column_generation as generation
-from manykernels.products import explicit_lp_norm as kloft
+from manykernels.products.column_generation import ColumnSearch
+from manykernels.products.explicit_lp_norm import LpNormSearch
 from manykernels.products.mirror_descent import MirrorSearch
 from manykernels.products.restricted import working_set
 from manykernels.solvers.loop import run
@@ -35,7 +36,7 @@ def drawing(problem, **options):
 
 def generating(problem):
     settings = ColumnGeneration(top=2)
-    return generation._Search(
+    return ColumnSearch(
         settings, problem, working_set(problem), settings.pricing(problem)
     )
 
@@ -49,17 +50,17 @@ SEARCHES = {
     ),
     "uniform draws": (
         4 / 3,
-        lambda p: coordinates._Search(*drawing(p, potential=Euclidean()), None),
+        lambda p: UniformMirrorSearch(*drawing(p, potential=Euclidean()), None),
     ),
     "column generation": (1.0, generating),
-    "explicit list": (4 / 3, lambda p: kloft._Search(ExplicitLpNorm(), p, None)),
+    "explicit list": (4 / 3, lambda p: LpNormSearch(ExplicitLpNorm(), p, None)),
     "polynomial kernel": (
         4 / 3,
-        lambda p: cortes._Search(PolynomialKernelLearning(tol=1e-12), p, None),
+        lambda p: CortesSearch(PolynomialKernelLearning(tol=1e-12), p, None),
     ),
     "hierarchical": (
         4 / 3,
-        lambda p: hierarchical._Search(HierarchicalKernelLearning(top=1), p, None),
+        lambda p: HullSearch(HierarchicalKernelLearning(top=1), p, None),
     ),
 }
 # Where a search cannot remember the slope of the last round, it ends at the same place.

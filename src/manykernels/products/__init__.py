@@ -2,18 +2,19 @@
 
 from manykernels.products.base import BaseKernels, DenseKernels, RankOneKernels
 from manykernels.products.blend import BlendedProducts, ProductBlend
-from manykernels.products.classifier import PolynomialMKLClassifier
 from manykernels.products.column_generation import ColumnGeneration
+from manykernels.products.estimators import (
+    PolynomialMKLClassifier,
+    PolynomialMKLRegressor,
+)
 from manykernels.products.explicit_lp_norm import ExplicitLpNorm
 from manykernels.products.fit import FittedProducts, ProductFit
 from manykernels.products.losses import Logistic, SmoothedHinge, SquaredError
-from manykernels.products.mirror_descent import RandomizedMirrorDescent
+from manykernels.products.mirror_descent import ProductSampler, RandomizedMirrorDescent
 from manykernels.products.path import SparsePath
 from manykernels.products.potentials import Euclidean, ShiftedEntropy
 from manykernels.products.pricing import Pricing
 from manykernels.products.problem import ProductExpansion, ProductProblem
-from manykernels.products.regressor import PolynomialMKLRegressor
-from manykernels.products.sampler import ProductSampler
 
 __all__ = [
     "BaseKernels",

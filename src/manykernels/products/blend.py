@@ -10,17 +10,19 @@ import numpy as np
 
 from manykernels.base.arrays import Array, Index
 from manykernels.base.threads import one_blas_thread
-from manykernels.products.base import RankOneKernels
+from manykernels.products.base import Product, RankOneKernels, n_products
 from manykernels.products.column_generation import ColumnGeneration
 from manykernels.products.explicit_lp_norm import ExplicitLpNorm
-from manykernels.products.fit import FittedProducts, from_expansion
-from manykernels.products.holdout import scores_of, take_rows
-from manykernels.products.index import Product, n_products
+from manykernels.products.fit import (
+    FittedProducts,
+    from_expansion,
+    scores_of,
+    take_rows,
+)
 from manykernels.products.losses import ScoreLoss
 from manykernels.products.mirror_descent import RandomizedMirrorDescent
 from manykernels.products.problem import ProductExpansion, ProductProblem
-from manykernels.products.quadratic import simplex_quadratic
-from manykernels.products.restricted import working_set
+from manykernels.products.restricted import simplex_quadratic, working_set
 from manykernels.solvers.loop import Callback, SolveResult
 
 GRID = tuple(10.0**k for k in range(-3, 5))

@@ -9,8 +9,7 @@ from functools import partial
 import numpy as np
 
 from manykernels.base.threads import one_blas_thread
-from manykernels.products.base import RankOneKernels
-from manykernels.products.index import Product
+from manykernels.products.base import Product, RankOneKernels
 from manykernels.products.pricing import AFFORDABLE, Pricing
 from manykernels.products.problem import ProductExpansion, ProductProblem
 from manykernels.products.restricted import (
@@ -90,7 +89,7 @@ class ColumnGeneration:
                 "RandomizedMirrorDescent for other p."
             )
         with one_blas_thread():
-            search = _Search(
+            search = ColumnSearch(
                 self,
                 problem,
                 start or working_set(problem),
@@ -99,7 +98,9 @@ class ColumnGeneration:
             return run(search, search.zero(), tol=self.tol, callback=callback)
 
 
-class _Search:
+class ColumnSearch:
+    """The working set and the C of one run, which grows up to that of the problem."""
+
     def __init__(
         self,
         settings: ColumnGeneration,

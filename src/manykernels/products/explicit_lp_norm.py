@@ -10,9 +10,8 @@ import numpy as np
 
 from manykernels.base.arrays import Array
 from manykernels.base.memory import require_memory
-from manykernels.products.base import BaseKernels, RankOneKernels
-from manykernels.products.index import Product, all_products
-from manykernels.products.inner import Inner, InnerSolver
+from manykernels.products.base import BaseKernels, Product, RankOneKernels, all_products
+from manykernels.products.machine import Inner, InnerSolver
 from manykernels.products.problem import ProductExpansion, ProductProblem
 from manykernels.solvers.loop import Callback, Iterate, SolveResult, run
 from manykernels.solvers.state import Remembers
@@ -56,7 +55,7 @@ class ExplicitLpNorm:
     ) -> SolveResult:
         """The optimum over all products, from equal weights or those of `start`."""
         self._require_memory(problem)
-        search = _Search(self, problem, start)
+        search = LpNormSearch(self, problem, start)
         zero = ProductExpansion(np.zeros((problem.n_rows, 1)), np.zeros(0))
         return run(search, zero, tol=self.tol, callback=callback)
 
@@ -68,7 +67,9 @@ class ExplicitLpNorm:
         require_memory(8 * entries, self.memory_limit, what)
 
 
-class _Search(Remembers):
+class LpNormSearch(Remembers):
+    """The weights of one run."""
+
     remembered = ("theta",)
 
     def __init__(

@@ -19,11 +19,11 @@ from manykernels.mkl.persistence import (
 from manykernels.mkl.soundness import require_all, zero_scores
 from manykernels.products.model import (
     ColumnScale,
+    InteractionTable,
     MonomialModel,
     PolynomialModel,
     ProductKernelModel,
 )
-from manykernels.products.table import InteractionTable
 from manykernels.solvers import Epoch
 
 SCALARS = ("objective_", "duality_gap_", "n_iter_", "n_features_in_")

@@ -1,4 +1,4 @@
-"""Fitted models over products: monomials of columns, or kernels with training rows."""
+"""Fitted models over products, and their interactions as a table of columns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from manykernels.base.arrays import Array
 from manykernels.files.plain import storable
 from manykernels.kernels import KernelSet
-from manykernels.products.index import Product
+from manykernels.products.base import Product, product_name
 
 ROWS = 4096  # evaluated at a time
 ALREADY_CENTERED = 0.25  # standard deviations between the mean and zero
@@ -169,3 +169,65 @@ def single_features(features: list[Any], used: NDArray[np.int64]) -> Array:
 
 def _blocks(X: Any) -> Iterator[slice]:
     return (slice(start, start + ROWS) for start in range(0, X.shape[0], ROWS))
+
+
+class InteractionTable(dict[str, Any]):
+    """Columns by name, strongest interaction first; pandas.DataFrame(table) reads it.
+
+    interaction : the product in words
+    columns : names of its factors
+    degree : number of factors
+    weight : kernel weight; all sum to one
+    coefficient : factor of the product of scaled columns, NaN where there is none
+    sign : -1 or 1, and 0 where a product is no single feature
+    class : label, only with three or more classes
+
+    Examples
+    --------
+    >>> table = interaction_table([(0, 1)], ["age", "dose"], [1.0], [-0.5])
+    >>> table["interaction"], table.n_rows
+    (['age * dose'], 1)
+    >>> print(table)
+      -0.5  age * dose
+    """
+
+    @property
+    def n_rows(self) -> int:
+        """Number of interactions."""
+        return len(self["interaction"])
+
+    def lines(self, limit: int | None = None) -> list[str]:
+        """One line per interaction: coefficient, or weight where there is none."""
+        return [self._line(i) for i in range(self.n_rows)[:limit]]
+
+    def _line(self, i: int) -> str:
+        value = self["coefficient"][i]
+        shown = self["weight"][i] if np.isnan(value) else value
+        label = f"  [{self['class'][i]}]" if "class" in self else ""
+        return f"{shown:6.3g}  {self['interaction'][i]}{label}"
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+
+def interaction_table(
+    products: Sequence[Product],
+    names: Sequence[str],
+    weights: Any,
+    coefs: Any = None,
+    labels: Sequence[Any] | None = None,
+) -> InteractionTable:
+    """The table of some products, in the order given."""
+    coefficient = np.full(len(products), np.nan) if coefs is None else np.array(coefs)
+    sign = np.nan_to_num(np.sign(coefficient)).astype(np.int64)
+    table = InteractionTable(
+        interaction=[product_name(product, names) for product in products],
+        columns=[tuple(names[j] for j in product) for product in products],
+        degree=np.array([len(product) for product in products], dtype=np.int64),
+        weight=np.array(weights, dtype=float),
+        coefficient=coefficient.astype(float),
+        sign=sign,
+    )
+    if labels is not None:
+        table["class"] = list(labels)
+    return table

@@ -23,11 +23,11 @@ from manykernels.base.memory import allowed_bytes
 from manykernels.base.threads import available_threads, one_blas_thread
 from manykernels.products.base import (
     BaseKernels,
+    Product,
     RankOneKernels,
     inverse_sizes,
     multiply_columns,
 )
-from manykernels.products.index import Product
 
 # Multiply-adds of one exhaustive look, some ten seconds on two cores.
 AFFORDABLE = 4e11

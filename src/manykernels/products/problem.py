@@ -8,8 +8,7 @@ from typing import NamedTuple
 from scipy.optimize import minimize_scalar
 
 from manykernels.base.arrays import Array
-from manykernels.products.base import BaseKernels
-from manykernels.products.index import Product, n_products
+from manykernels.products.base import BaseKernels, Product, n_products
 from manykernels.products.losses import ScoreLoss, SquaredError
 from manykernels.solvers.problem import Expansion
 

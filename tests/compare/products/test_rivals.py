@@ -13,14 +13,13 @@ from manykernels.compare import (
     UniformPower,
     power_scores,
 )
-from manykernels.compare.products.cortes import _Search as CortesSearch
-from manykernels.compare.products.lattice import (
+from manykernels.compare.products.hierarchical import (
     Below,
     divides,
     parents,
     sources,
 )
-from manykernels.compare.products.power import weighted_sum
+from manykernels.compare.products.powers import CortesSearch, weighted_sum
 from manykernels.compare.products.uniform_coordinates import (
     UniformSampler,
     draw_product,
@@ -32,8 +31,8 @@ from manykernels.products import (
     ProductProblem,
     RankOneKernels,
 )
-from manykernels.products.holdout import scores_of
-from manykernels.products.index import all_products
+from manykernels.products.base import all_products
+from manykernels.products.fit import scores_of
 from tests.oracles.optimum import minimum, p_norm
 from tests.products.toys import as_matrices, gaussians, regression
 

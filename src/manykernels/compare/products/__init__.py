@@ -1,9 +1,12 @@
 """Other ways to learn from products of base kernels."""
 
-from manykernels.compare.products.cortes import PolynomialKernelLearning
 from manykernels.compare.products.hierarchical import HierarchicalKernelLearning
-from manykernels.compare.products.power import PowerExpansion, power_scores
-from manykernels.compare.products.uniform import UniformPower
+from manykernels.compare.products.powers import (
+    PolynomialKernelLearning,
+    PowerExpansion,
+    UniformPower,
+    power_scores,
+)
 from manykernels.compare.products.uniform_coordinates import UniformCoordinateDescent
 
 __all__ = [

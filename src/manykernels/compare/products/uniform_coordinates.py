@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from manykernels.base.arrays import Array
-from manykernels.products.base import BaseKernels
-from manykernels.products.index import Product
+from manykernels.products.base import BaseKernels, Product
 from manykernels.products.mirror_descent import (
+    Draw,
     MirrorSearch,
+    ProductSampler,
     RandomizedMirrorDescent,
 )
 from manykernels.products.problem import ProductExpansion, ProductProblem
-from manykernels.products.sampler import Draw, ProductSampler
 from manykernels.solvers.loop import Callback, SolveResult, run
 from manykernels.solvers.state import State
 
@@ -63,7 +63,7 @@ class UniformCoordinateDescent:
             look_every=self.look_every,
             random_state=self.random_state,
         )
-        search = _Search(settings, problem, start)
+        search = UniformMirrorSearch(settings, problem, start)
         return run(
             search,
             search.zero(),
@@ -73,7 +73,9 @@ class UniformCoordinateDescent:
         )
 
 
-class _Search(MirrorSearch):
+class UniformMirrorSearch(MirrorSearch):
+    """Mirror descent with uniform draws, and steps that know their variance."""
+
     def __init__(
         self,
         settings: RandomizedMirrorDescent,

@@ -5,8 +5,12 @@ import pytest
 from scipy.optimize import minimize
 
 from manykernels.products import Logistic, RankOneKernels, SmoothedHinge, SquaredError
-from manykernels.products.active import ActiveFeatures, ActiveProducts, combined
-from manykernels.products.inner import InnerSolver
+from manykernels.products.machine import (
+    ActiveFeatures,
+    ActiveProducts,
+    InnerSolver,
+    combined,
+)
 from tests.products.toys import BASES, columns
 
 PRODUCTS = [(0,), (0, 1), (1, 2), (2, 2)]

@@ -1,21 +1,116 @@
-"""Learning the weights inside a polynomial kernel (Cortes et al., 2009)."""
+"""Powers of a weighted sum of base kernels: one weight per base kernel, or none."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from manykernels.base.arrays import Array
-from manykernels.compare.products.power import PowerExpansion, weighted_sum
-from manykernels.products.base import DenseKernels, RankOneKernels
-from manykernels.products.inner import Inner, InnerSolver
+from manykernels.products.base import BaseKernels, DenseKernels, RankOneKernels
+from manykernels.products.machine import Inner, InnerSolver
 from manykernels.products.problem import ProductProblem
 from manykernels.solvers.loop import Callback, Iterate, SolveResult, run
+from manykernels.solvers.problem import Expansion
 from manykernels.solvers.state import Remembers
+
+
+@dataclass(frozen=True)
+class PowerExpansion(Expansion):
+    """f = K coef + intercept, K = (weights_0 + sum_j weights_j K_j)^degree.
+
+    The power is taken entry by entry; weights_0 belongs to a constant kernel of ones,
+    which brings in the products of fewer factors.
+    """
+
+    degree: int = 1
+    intercept: float = 0.0
+
+
+def weighted_sum(
+    base: BaseKernels,
+    weights: Array,
+    rows: Any = slice(None),
+    known: Any = slice(None),
+) -> Array:
+    """weights_0 + sum_j weights_j K_j between some rows and others.
+
+    Examples
+    --------
+    >>> weighted_sum(RankOneKernels(np.array([[1.0], [2.0]])), np.array([1.0, 3.0]))
+    array([[ 4.,  7.],
+           [ 7., 13.]])
+    """
+    if isinstance(base, RankOneKernels):
+        X = base.columns
+        return np.asarray(weights[0] + (X[rows] * weights[1:]) @ X[known].T)
+    assert isinstance(base, DenseKernels)
+    stack = base.stack[:, rows][:, :, known]
+    return np.asarray(weights[0] + np.tensordot(weights[1:], stack, 1))
+
+
+def power_scores(
+    base: BaseKernels, model: PowerExpansion, rows: Array, known: Array
+) -> Array:
+    """Scores of some rows from a model that was learnt on the rows `known`."""
+    K = weighted_sum(base, model.weights, rows, known) ** model.degree
+    return K @ model.coef[:, 0] + model.intercept
+
+
+@dataclass(frozen=True)
+class UniformPower:
+    """f = (1 + sum_j K_j)^D coef: every product counts as often as it can be written.
+
+    D is the problem's degree; its rho and p are not read. With D = 1 this is the plain
+    sum of the base kernels.
+
+    Examples
+    --------
+    >>> from manykernels.products import RankOneKernels
+    >>> X = np.random.default_rng(0).normal(size=(40, 3))
+    >>> problem = ProductProblem(RankOneKernels(X), X[:, 0] ** 2, np.ones(3), C=100)
+    >>> result = UniformPower().solve(problem)
+    >>> result.converged, result.objective < 0.01
+    (True, True)
+    """
+
+    def solve(
+        self, problem: ProductProblem, callback: Callback | None = None
+    ) -> SolveResult:
+        """One kernel machine."""
+        weights = np.ones(problem.base.n_base + 1)
+        zero = PowerExpansion(np.zeros((problem.n_rows, 1)), weights, problem.degree)
+        return run(UniformSearch(problem, weights), zero, tol=1e-9, callback=callback)
+
+
+class UniformSearch(Remembers):
+    """The one round of a kernel with fixed weights."""
+
+    def __init__(self, problem: ProductProblem, weights: np.ndarray) -> None:
+        self.problem, self.weights = problem, weights
+
+    def iterates(self) -> Iterator[Iterate]:
+        problem = self.problem
+        K = weighted_sum(problem.base, self.weights) ** problem.degree
+        inner = InnerSolver(problem.target, problem.C, problem.loss, problem.intercept)
+        solution = inner.solve(K)
+        value = solution.value / problem.scale
+        yield Iterate(
+            objective=value,
+            dual_bound=value,  # of a single kernel, solved exactly
+            updates=1,
+            snapshot=partial(
+                PowerExpansion,
+                solution.coef[:, None],
+                self.weights,
+                problem.degree,
+                solution.intercept,
+            ),
+        )
+
 
 SUFFICIENT = 1e-4  # share of the predicted decrease that a step must bring
 
@@ -59,7 +154,7 @@ class PolynomialKernelLearning:
         callback: Callback | None = None,
     ) -> SolveResult:
         """A local minimum, from equal weights or those of `start`."""
-        search = _Search(self, problem, start)
+        search = CortesSearch(self, problem, start)
         zero = PowerExpansion(
             np.zeros((problem.n_rows, 1)), search.weights, problem.degree
         )
@@ -74,7 +169,9 @@ class Place(NamedTuple):
     solution: Inner
 
 
-class _Search(Remembers):
+class CortesSearch(Remembers):
+    """Projected gradient steps on the weights of the sum."""
+
     remembered = ("weights",)
 
     def __init__(

@@ -1,0 +1,428 @@
+"""What the two estimators over products share: checks, scores, tables and files."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from manykernels.base.memory import require_memory
+from manykernels.inputs.parameters import choose_generator, require_number
+from manykernels.inputs.tables import (
+    check_matrices,
+    check_table,
+    reads_matrices,
+    training_kernels,
+)
+from manykernels.kernels import KernelSet
+from manykernels.products.base import (
+    BaseKernels,
+    DenseKernels,
+    Product,
+    RankOneKernels,
+    product_name,
+)
+from manykernels.products.blend import BlendedProducts, ProductBlend
+from manykernels.products.files import save_polynomial
+from manykernels.products.fit import FittedProducts, ProductFit
+from manykernels.products.model import (
+    ColumnScale,
+    MonomialModel,
+    PolynomialModel,
+    ProductKernelModel,
+    interaction_table,
+    padded,
+    single_features,
+)
+
+BLEND_TOL = 1e-2  # more precise members do not predict better
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Base kernels on the training rows, and how new rows get there."""
+
+    base: BaseKernels
+    scale: ColumnScale | None
+    kernels: KernelSet | None
+    names: list[str]
+
+
+def check_X(estimator: Any, X: Any, reset: bool, min_rows: int = 1) -> Any:
+    """A dense table of finite numbers, or kernel matrices if these are given."""
+    if reads_matrices(estimator.base_kernels):
+        return check_matrices(estimator, X, reset, min_rows)
+    # scikit-learn's own words for sparse input; then the columns are named if bad.
+    validate_data(
+        estimator,
+        X,
+        reset=reset,
+        dtype=np.float64,
+        ensure_all_finite=False,
+        ensure_min_samples=min_rows,
+    )
+    return check_table(estimator, X, reset, min_rows).astype(np.float64, copy=False)
+
+
+def prepare(estimator: Any, X: Any, given: Any) -> Prepared:
+    """Scale the columns, fit the base kernels and see whether they have rank one.
+
+    `given` is X before it was checked, for selectors of columns by name.
+    """
+    wanted = estimator.base_kernels
+    if wanted is None:
+        scale = ColumnScale.fit(X, _standardize(estimator.standardize))
+        columns = RankOneKernels(scale.apply(X), _normalized(estimator))
+        return Prepared(columns, scale, None, _names(estimator))
+    specs = training_kernels(wanted, given)
+    scaled_columns = None
+    if not reads_matrices(wanted):
+        scaled_columns = ColumnScale.fit(X, _standardize(estimator.standardize))
+        X = scaled_columns.apply(X)
+    kernels = KernelSet.fit(
+        specs,
+        X,
+        feature_names=getattr(estimator, "feature_names_in_", None),
+        dtype=np.float64,
+        random_state=choose_generator(estimator.random_state),
+    )
+    base = _base(kernels, estimator.memory_limit, _normalized(estimator))
+    return Prepared(base, scaled_columns, kernels, list(kernels.names))
+
+
+def _normalized(estimator: Any) -> bool:
+    """Whether products are scaled, which the sampler for other p cannot do."""
+    return bool(estimator.normalize) and estimator.p == 1
+
+
+def _base(kernels: KernelSet, memory_limit: Any, normalized: bool) -> BaseKernels:
+    if _has_rank_one(kernels):
+        everything = np.arange(kernels.n_kernels)
+        columns = single_features(kernels.features() or [], everything)
+        return RankOneKernels(columns, normalized)
+    # The matrices and their upper triangles.
+    n, r = kernels.n_reference, kernels.n_kernels
+    require_memory(12 * r * n * n, memory_limit, f"{r} base kernels on {n} rows")
+    return DenseKernels(kernels.stack())
+
+
+def _has_rank_one(kernels: KernelSet) -> bool:
+    return kernels.is_explicit and set(kernels.n_feature_columns()) == {1}
+
+
+def _names(estimator: Any) -> list[str]:
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is None:
+        return [f"x{j}" for j in range(estimator.n_features_in_)]
+    return [str(name) for name in names]
+
+
+def _standardize(value: Any) -> bool | str:
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    if isinstance(value, str) and value == "auto":
+        return value
+    raise ValueError(
+        f"standardize must be True, False or 'auto', got {value!r}; choose one of "
+        "these."
+    )
+
+
+def choose_degree_weights(degree: Any, weights: Any) -> np.ndarray:
+    """rho_0, ..., rho_D from the parameters `degree` and `degree_weights`.
+
+    Examples
+    --------
+    >>> choose_degree_weights(2, None)
+    array([1., 1., 1.])
+    """
+    whole = isinstance(degree, Integral) and not isinstance(degree, bool)
+    if not whole or degree < 1:
+        raise ValueError(
+            f"degree must be a whole number of at least 1, got {degree!r}; choose for "
+            "instance 3."
+        )
+    if weights is None:
+        return np.ones(int(degree) + 1)
+    is_list = isinstance(weights, (Sequence, np.ndarray)) and not isinstance(
+        weights, str
+    )
+    rho = np.array(weights if is_list else [], dtype=float)
+    good = rho.shape == (int(degree) + 1,) and np.isfinite(rho).all()
+    if not (good and (rho > 0.0).all()):
+        raise ValueError(
+            f"degree_weights must be {degree + 1} positive numbers, one for each of "
+            f"the degrees 0 to {degree}, got {weights!r}; give for instance "
+            f"{[1] * int(degree) + [2]}."
+        )
+    return rho
+
+
+def choose_p(p: Any) -> float:
+    """The exponent of the group norm, below 2; a blend has several of its own."""
+    if is_blend(p):
+        return 4.0 / 3.0
+    if isinstance(p, str):
+        raise ValueError(
+            f"p must be a number in [1, 1.99] or 'blend', got {p!r}; choose one of "
+            "these."
+        )
+    value = require_number("p", p, 1.0, 2.0, low_ok=True)
+    if value > 1.99:
+        raise ValueError(
+            f"p must be a number in [1, 1.99], got {p!r}; with p = 2 all products have "
+            "the same weight, which is the polynomial kernel of MKLClassifier."
+        )
+    return value
+
+
+def is_blend(p: Any) -> bool:
+    """Whether several norms and priors are to be fitted."""
+    return isinstance(p, str) and p == "blend"
+
+
+def choose_fit(estimator: Any) -> ProductFit | ProductBlend:
+    """The solver settings of an estimator, checked."""
+    C = estimator.C
+    if not (isinstance(C, str) and C == "auto"):
+        if isinstance(C, str):
+            raise ValueError(
+                f"C must be a positive number or 'auto', got {C!r}; choose one of "
+                "these."
+            )
+        C = require_number("C", C, 0.0)
+    refit = estimator.refit
+    if refit is not None and not isinstance(refit, (bool, np.bool_)):
+        raise ValueError(
+            f"refit must be True, False or None, got {refit!r}; choose one of these."
+        )
+    limit = estimator.max_iter
+    whole = isinstance(limit, Integral) and not isinstance(limit, bool)
+    if limit is not None and not (whole and limit >= 1):
+        raise ValueError(
+            f"max_iter must be a positive whole number or None, got {limit!r}; choose "
+            "for instance 500."
+        )
+    tol = require_number("tol", estimator.tol, 0.0, low_ok=True)
+    rng = choose_generator(estimator.random_state)
+    if is_blend(estimator.p):
+        _require_free(estimator)
+        return ProductBlend(max(tol, BLEND_TOL), limit, estimator.memory_limit, rng)
+    return ProductFit(
+        C,
+        None if refit is None else bool(refit),
+        tol,
+        limit,
+        estimator.memory_limit,
+        rng,
+    )
+
+
+def _require_free(estimator: Any) -> None:
+    """Raise where a parameter names what a blend chooses for each of its members."""
+    given = {
+        "C": estimator.C if estimator.C != "auto" else None,
+        "degree_weights": estimator.degree_weights,
+        "refit": estimator.refit or None,
+    }
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(
+                f"{name} must keep its default with p='blend', whose members have "
+                f"their own, got {value!r}; leave it out, or give p a number."
+            )
+
+
+class PolynomialMKL(BaseEstimator):
+    """Scores, tables and files; the classes below add targets and losses."""
+
+    _model: PolynomialModel
+    blend_: list[dict[str, Any]]
+
+    def explain(self, limit: int | None = 20) -> str:
+        """The strongest interactions in words, one line each.
+
+        Coefficients belong to products of scaled columns; where a product is no
+        single feature, its kernel weight stands instead.
+
+        Parameters
+        ----------
+        limit : int, optional
+            Lines at most; None for all.
+        """
+        check_is_fitted(self, "interactions_")
+        lines = self.interactions_.lines(limit)
+        more = self.interactions_.n_rows - len(lines)
+        if more:
+            lines.append(f"and {more} more")
+        return "\n".join(lines) or "no interactions: a constant explains it best"
+
+    def save(self, path: Any) -> None:
+        """Write the fitted model to a file that holds data only, never code.
+
+        The file appears whole or not at all; `manykernels.load` reads it. A callback
+        and a random state other than a seed are not saved.
+
+        Parameters
+        ----------
+        path : str or path
+        """
+        check_is_fitted(self, "interactions_")
+        save_polynomial(self, path)
+
+    def _scores(self, X: Any) -> np.ndarray:
+        check_is_fitted(self, "interactions_")
+        return self._model.scores(check_X(self, X, reset=False))
+
+    def _store(
+        self,
+        ready: Prepared,
+        fits: Sequence[FittedProducts],
+        scale: float,
+        shift: float,
+        labels: Sequence[Any] | None,
+    ) -> None:
+        """Fitted attributes; scores are multiplied by `scale` and then shifted."""
+        self._warn_unless_converged(fits)
+        products = _union(fits)
+        degree = int(self.degree)
+        self._model = _model(ready, fits, products, degree, scale, shift)
+        weights = np.mean([_aligned(f.weights, f, products) for f in fits], axis=0)
+        self.kernel_weights_ = weights
+        self.kernel_names_ = [product_name(i, ready.names) for i in products]
+        self._table(ready.names, fits, scale, labels)
+        objectives = [fit.result.objective for fit in fits]
+        gaps = [fit.result.duality_gap for fit in fits]
+        self.objective_ = float(np.mean(objectives))
+        self.duality_gap_ = float(np.mean(gaps))
+        self.history_ = [line for fit in fits for line in fit.result.history]
+        self.n_iter_ = max(1, max(len(fit.result.history) for fit in fits))
+        self.C_ = fits[0].C if len(fits) == 1 else np.array([fit.C for fit in fits])
+        self._store_blend(fits, labels)
+
+    def _store_blend(
+        self, fits: Sequence[FittedProducts], labels: Sequence[Any] | None
+    ) -> None:
+        """One row per member, or no attribute where nothing was blended."""
+        if hasattr(self, "blend_"):
+            del self.blend_
+        if all(isinstance(fit, BlendedProducts) for fit in fits):
+            self.blend_ = [
+                row if labels is None else {"class": labels[k], **row}
+                for k, fit in enumerate(fits)
+                for row in _members(fit)
+            ]
+
+    def _table(
+        self,
+        names: list[str],
+        fits: Sequence[FittedProducts],
+        scale: float,
+        labels: Sequence[Any] | None,
+    ) -> None:
+        rows = [
+            (product, fit.weights[i], _coef(fit, i, scale), k)
+            for k, fit in enumerate(fits)
+            for i, product in enumerate(fit.products)
+        ]
+        rows.sort(key=lambda row: -row[1])
+        self.interactions_ = interaction_table(
+            [row[0] for row in rows],
+            names,
+            [row[1] for row in rows],
+            [row[2] for row in rows],
+            None if labels is None else [labels[row[3]] for row in rows],
+        )
+
+    def _warn_unless_converged(self, fits: Sequence[FittedProducts]) -> None:
+        """Only p = 1 promises a certificate."""
+        worst = max(fits, key=lambda fit: fit.result.relative_gap).result
+        if self.p == 1 and not (worst.converged or worst.stopped):
+            warnings.warn(
+                f"The relative duality gap is {worst.relative_gap:.2g} after "
+                f"{len(worst.history)} rounds, above tol={self.tol:g}; raise max_iter "
+                "or tol.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        given = reads_matrices(self.base_kernels)
+        tags.input_tags.pairwise = given
+        tags.input_tags.three_d_array = given
+        return tags
+
+
+def _members(fit: FittedProducts) -> list[dict[str, Any]]:
+    assert isinstance(fit, BlendedProducts)
+    return [
+        {
+            "p": member.mode.p,
+            "degree_weights": list(member.mode.rho),
+            "C": member.C,
+            "weight": member.weight,
+        }
+        for member in fit.members
+    ]
+
+
+def _union(fits: Sequence[FittedProducts]) -> list[Product]:
+    """All products in use, strongest first by their mean weight."""
+    totals: dict[Product, float] = {}
+    for fit in fits:
+        for product, weight in zip(fit.products, fit.weights, strict=True):
+            totals[product] = totals.get(product, 0.0) + float(weight)
+    return sorted(totals, key=lambda product: -totals[product])
+
+
+def _aligned(values: Any, fit: FittedProducts, products: list[Product]) -> np.ndarray:
+    """Values of a fit's products at their places among all of them."""
+    known = dict(zip(fit.products, values, strict=True))
+    return np.array([known.get(product, 0.0) for product in products])
+
+
+def _coef(fit: FittedProducts, i: int, scale: float) -> float:
+    return np.nan if fit.coefs is None else float(scale * fit.coefs[i])
+
+
+def _model(
+    ready: Prepared,
+    fits: Sequence[FittedProducts],
+    products: list[Product],
+    degree: int,
+    scale: float,
+    shift: float,
+) -> PolynomialModel:
+    intercept = np.array([scale * fit.intercept + shift for fit in fits])
+    index = padded(products, degree)
+    if isinstance(ready.base, RankOneKernels):
+        coefs = [scale * _aligned(fit.coefs, fit, products) for fit in fits]
+        coef = np.array(coefs).reshape(len(fits), len(products)).T.copy()
+        kernels = ready.kernels and ready.kernels.without_rows()
+        return MonomialModel(ready.scale, kernels, index, coef, intercept)
+    assert ready.kernels is not None
+    rows = np.column_stack([fit.expansion.coef[:, 0] for fit in fits])
+    support = np.flatnonzero(np.abs(rows).max(axis=1))
+    weights = [_kernel_factors(fit, products) for fit in fits]
+    return ProductKernelModel(
+        ready.scale,
+        ready.kernels.for_new_rows(support),
+        index,
+        np.array(weights).reshape(len(fits), len(products)).T.copy(),
+        scale * rows[support],
+        intercept,
+    )
+
+
+def _kernel_factors(fit: FittedProducts, products: list[Product]) -> np.ndarray:
+    """theta_i / rho_i^2 at the places of the products."""
+    known = dict(zip(fit.expansion.products, fit.factors, strict=True))
+    return np.array([known.get(product, 0.0) for product in products])
