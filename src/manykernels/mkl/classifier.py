@@ -344,7 +344,7 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         self._model = model if online else without_rows(model)
         self._past = past
         self.kernel_names_ = list(model.kernels.names)
-        self.kernel_weights_ = model.weights
+        self.kernel_weights_ = model.weights.T  # kernels on the last axis
         self.dual_coef_ = model.coef
         self.support_ = support
         self.temperature_ = temperature

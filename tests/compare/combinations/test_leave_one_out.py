@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 
 import manykernels as mk
-from manykernels.compare.combinations.forward import select_forward
+from manykernels.compare.combinations.leave_one_out import (
+    least_squares,
+    select_forward,
+)
 from tests.mkl.test_bad_input import refused
 
 
@@ -61,7 +64,9 @@ def test_a_bound_on_the_choice(two, exact):
 
 
 def test_the_first_choice_is_that_of_a_ranking(data):
-    first = select_forward(data.bank, data.y, np.ones(len(data.y)), 2.0, 1)[0]
+    ones = np.ones(len(data.y))
+    problem = least_squares(data.bank, data.y, ones, 2.0)
+    first = select_forward(problem, data.y, ones, 1)[0]
     rank = mk.rank_kernels(data.X, data.y, "precomputed", "loo", C=2.0)[0]
     assert first.position == rank.position
     assert first.accuracy == pytest.approx(rank.score)

@@ -6,7 +6,7 @@ import pytest
 from sklearn.model_selection import ShuffleSplit, StratifiedKFold, cross_val_predict
 
 import manykernels as mk
-from manykernels.compare.combinations.score_mixing import mix_scores
+from manykernels.compare.combinations.lp_beta import mix_scores
 from tests.mkl.test_bad_input import refused
 
 
@@ -27,7 +27,7 @@ def best_mixture(scores, target, weight, nu, per_class):
 
 def value_of(mixture, scores, target, weight, nu):
     """What a mixture reaches with its margin, recomputed."""
-    weights = mixture.weights.reshape(len(scores), 1, -1)
+    weights = np.atleast_2d(mixture.weights).T[:, None]
     mixed = np.sum(weights * scores, axis=0)
     own = mixed[np.arange(len(target)), target]
     mixed[np.arange(len(target)), target] = -np.inf
@@ -49,7 +49,7 @@ def test_mixtures_are_optimal(per_class, nu, unit):
     reached = value_of(found, unit * scores, target, weight, nu)
     assert found.objective == pytest.approx(unit * expected, rel=1e-6)
     assert reached == pytest.approx(unit * expected, rel=1e-6)
-    np.testing.assert_allclose(found.weights.sum(axis=0), 1.0)
+    np.testing.assert_allclose(found.weights.sum(axis=-1), 1.0)
     assert found.weights.min() >= 0.0
 
 
@@ -71,9 +71,9 @@ def test_the_whole_method_by_hand(weights, three, exact):
     ones = np.ones(len(three.y))
     expected = best_mixture(unseen, three.y, ones, 0.3, per_class)
     assert model.objective_ == pytest.approx(expected, rel=1e-4)
-    assert model.kernel_weights_.shape == ((5, 3) if per_class else (5,))
+    assert model.kernel_weights_.shape == ((3, 5) if per_class else (5,))
     scores = sum(
-        model.kernel_weights_[f]
+        model.kernel_weights_[..., f]
         * svm.fit(three.X[..., f], three.y).decision_function(three.X_new[..., f])
         for f in range(5)
     )
@@ -101,7 +101,7 @@ def test_folds_must_be_a_partition(iris):
 
 def test_bad_parameters(iris):
     for options, part in [
-        ({"weights": "each"}, "'shared', 'per_class', got 'each'"),
+        ({"weights": "each"}, "'shared' or 'per_class', got 'each'"),
         ({"nu": 0.0}, "nu must be a number in (0, 1], got 0.0"),
     ]:
         with refused(part):

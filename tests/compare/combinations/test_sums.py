@@ -6,7 +6,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.svm import LinearSVC
 
 import manykernels as mk
-from manykernels.compare.combinations.alignment_weights import METHODS
+from manykernels.compare.combinations.alignment import METHODS
 from tests.oracles.optimum import cvxpy_optimum, explicit_features
 
 

@@ -28,6 +28,28 @@ def brute_force(problem, weights, values, centered):
 
 
 @pytest.mark.parametrize("centered", [False, True])
+def test_a_row_that_stands_for_several_loses_one_of_them(centered):
+    problem = toy_regression(0, Squared(), C=2.0, n_outputs=2)
+    counts = np.random.default_rng(0).integers(1, 4, problem.n_rows)
+    rows = np.repeat(np.arange(problem.n_rows), counts)
+    mean = problem.target[rows].mean(axis=0) if centered else 0.0
+    centered_target = problem.target - mean
+    heavy = replace(problem, target=centered_target, sample_weight=counts.astype(float))
+    repeated = replace(
+        problem,
+        bank=problem.bank.subset(rows),
+        target=centered_target[rows],
+        sample_weight=np.ones(len(rows)),
+    )
+    weights = np.array([0.5, 0.2, 0.0, 0.3])
+    np.testing.assert_allclose(
+        held_out_residuals(heavy, weights, centered, counts)[rows],
+        held_out_residuals(repeated, weights, centered),
+        rtol=1e-8,
+    )
+
+
+@pytest.mark.parametrize("centered", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("C", [0.1, 30.0])
 def test_closed_form_equals_brute_force(centered, weighted, C):

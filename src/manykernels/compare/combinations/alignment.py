@@ -2,14 +2,60 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy.optimize import nnls
 
+from manykernels.banks import Bank
+from manykernels.banks.alignment import centered_products, ratio
 from manykernels.base.arrays import Array
-from manykernels.compare.combinations.alignment_weights import METHODS
 from manykernels.compare.combinations.base import CombinedKernelClassifier, Training
-from manykernels.mkl.choices import _listed
+from manykernels.inputs.parameters import OneOf
+
+RANK_TOLERANCE = 1e-12  # of the largest eigenvalue; copies of a kernel have none
+
+
+def aligned_together(bank: Bank, target: Array, weight: Array) -> Array:
+    r"""The v >= 0 that minimizes :math:`v^\top M v - 2 v^\top a`, by least squares.
+
+    With M the products of the centered kernels and a their products with the target's,
+    v maximizes the alignment of :math:`\sum_f v_f K_f` up to its length.
+    """
+    products, aims = _products(bank, target, weight)
+    values, vectors = np.linalg.eigh(products)
+    kept = values > RANK_TOLERANCE * max(values[-1], 0.0)
+    if not kept.any():
+        return np.zeros(bank.n_blocks)
+    roots = np.sqrt(values[kept])
+    # |R v - R^-T a|^2 with R' R = M; a lies in the range of M.
+    axes = vectors[:, kept].T
+    found, _ = nnls(roots[:, None] * axes, axes @ aims / roots)
+    return np.asarray(found)
+
+
+def aligned_apart(bank: Bank, target: Array, weight: Array) -> Array:
+    """The alignment of every kernel, up to a common factor."""
+    products, aims = _products(bank, target, weight)
+    return np.maximum(ratio(aims, np.sqrt(np.diag(products))), 0.0)
+
+
+def _products(bank: Bank, target: Array, weight: Array) -> tuple[Array, Array]:
+    """<K_f, K_g> and <K_f, T> of the centered kernels, scaled to avoid large numbers.
+
+    A row of weight 2 counts as two rows.
+    """
+    share = weight / weight.sum()
+    products = centered_products(bank, share)
+    centered = target - share @ target
+    return products, bank.square_norms(share[:, None] * centered)
+
+
+METHODS: dict[str, Callable[[Bank, Array, Array], Array]] = {
+    "alignf": aligned_together,
+    "align": aligned_apart,
+}
 
 
 class AlignmentClassifier(CombinedKernelClassifier):
@@ -52,45 +98,17 @@ n_iter_, temperature_, n_features_in_, feature_names_in_ : see `MKLClassifier`
     True
     """
 
+    _rules = {**CombinedKernelClassifier._rules, "method": OneOf(*METHODS)}
+
     def __init__(
         self,
         kernels: Any = None,
         method: str = "alignf",
         C: float = 1.0,
-        tol: float = 1e-2,
-        max_iter: int | None = None,
-        class_weight: Any = None,
-        psd: Any = "check",
-        dtype: str = "float32",
-        storage: str = "auto",
-        memory_limit: int | str | None = None,
-        storage_dir: Any = None,
-        verbose: int = 0,
-        random_state: Any = None,
+        **shared: Any,
     ) -> None:
-        super().__init__(
-            kernels,
-            C,
-            tol,
-            max_iter,
-            class_weight,
-            psd,
-            dtype,
-            storage,
-            memory_limit,
-            storage_dir,
-            verbose,
-            random_state,
-        )
+        super().__init__(kernels, C, **shared)
         self.method = method
-
-    def _check_settings(self) -> None:
-        super()._check_settings()
-        if self.method not in METHODS:
-            raise ValueError(
-                f"method must be one of {_listed(METHODS)}, got {self.method!r}; "
-                "choose one of these."
-            )
 
     def _find_weights(self, data: Training) -> Array:
         indicator = np.eye(len(data.rows.classes))[data.rows.target]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import abstractmethod
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -13,7 +14,7 @@ from manykernels.banks import Bank
 from manykernels.banks.base import support_of
 from manykernels.banks.combined import weighted_sum
 from manykernels.base.arrays import Array
-from manykernels.inputs.parameters import require_number
+from manykernels.inputs.parameters import Number, Rules, Whole, check_parameters
 from manykernels.inputs.reporting import progress_callback, warn_unless_converged
 from manykernels.inputs.tables import training_kernels
 from manykernels.inputs.targets import Labeled
@@ -35,22 +36,41 @@ class Training(NamedTuple):
     kernels: KernelSet
     bank: Bank
     rows: Labeled
-    weighted: bool  # whether the rows came with weights
+    counts: Array | None  # weights of the rows as they came, without class weights
 
 
 class CombinedKernelClassifier(MKLClassifier):
     """An SVM on sum_f kernel_weights_f K_f, with weights that a subclass finds first.
 
     The SVM is the multiclass one of `MKLClassifier`, solved to a certified gap.
-    Subclasses say how weights are found in `_find_weights`.
+    Subclasses say how weights are found in `_find_weights`, name their own parameters
+    in `__init__` and pass on the others as `**shared`.
     """
 
     _model: Any  # some combinations have models of another kind
+    _rules: ClassVar[Rules] = {
+        "C": Number(),
+        "tol": Number(low_ok=True),
+        "max_iter": Whole(optional=True),
+    }
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Spell `**shared` out in the signature, where scikit-learn looks it up."""
+        super().__init_subclass__(**options)
+        own = inspect.signature(cls.__init__)
+        named = [p for p in own.parameters.values() if p.kind != p.VAR_KEYWORD]
+        if len(named) < len(own.parameters):
+            known = {parameter.name for parameter in named}
+            shared = inspect.signature(CombinedKernelClassifier.__init__).parameters
+            rest = [p for name, p in shared.items() if name not in known]
+            whole = own.replace(parameters=[*named, *rest])
+            cls.__init__.__signature__ = whole  # type: ignore[attr-defined]
 
     def __init__(
         self,
         kernels: Any = None,
         C: float = 1.0,
+        *,
         tol: float = 1e-2,
         max_iter: int | None = None,
         class_weight: Any = None,
@@ -92,8 +112,7 @@ class CombinedKernelClassifier(MKLClassifier):
 
     def _check_settings(self) -> None:
         """Raise early where a parameter makes no sense."""
-        require_number("C", self.C, 0.0)
-        self._make_solver(0)
+        check_parameters(self, self._rules)
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Training:
         specs = training_kernels(self.kernels, X)
@@ -102,7 +121,10 @@ class CombinedKernelClassifier(MKLClassifier):
         rows = Labeled.of(X, y, sample_weight, self.class_weight, owner=owner)
         kernels = self._fit_kernels(specs, X, rows.kept)
         bank = self._build_bank(kernels)
-        return Training(kernels, bank, rows, sample_weight is not None)
+        counts = None
+        if sample_weight is not None:
+            counts = np.asarray(sample_weight, dtype=np.float64)[rows.kept]
+        return Training(kernels, bank, rows, counts)
 
     def _learn(self, data: Training) -> Any:
         weights = normalized(self._find_weights(data))

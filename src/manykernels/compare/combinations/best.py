@@ -74,31 +74,9 @@ duality_gap_, history_, n_iter_, temperature_, n_features_in_, feature_names_in_
         cv: Any = None,
         scoring: Any = None,
         n_jobs: int | None = None,
-        tol: float = 1e-2,
-        max_iter: int | None = None,
-        class_weight: Any = None,
-        psd: Any = "check",
-        dtype: str = "float32",
-        storage: str = "auto",
-        memory_limit: int | str | None = None,
-        storage_dir: Any = None,
-        verbose: int = 0,
-        random_state: Any = None,
+        **shared: Any,
     ) -> None:
-        super().__init__(
-            kernels,
-            C,
-            tol,
-            max_iter,
-            class_weight,
-            psd,
-            dtype,
-            storage,
-            memory_limit,
-            storage_dir,
-            verbose,
-            random_state,
-        )
+        super().__init__(kernels, C, **shared)
         self.Cs = Cs
         self.cv = cv
         self.scoring = scoring
@@ -125,7 +103,7 @@ duality_gap_, history_, n_iter_, temperature_, n_features_in_, feature_names_in_
 
     def _fold_scores(self, data: Training, grid: Grid) -> Array:
         rows, bank = data.rows, data.bank
-        loss, weighted = MulticlassHinge(), data.weighted
+        loss, weighted = MulticlassHinge(), data.counts is not None
         task = ClassTask(
             rows.classes, rows.target, rows.weight, loss, self.scoring, weighted
         )

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.svm import SVC
 
 from manykernels.banks.combined import weighted_sum
 from manykernels.base.arrays import Array
@@ -15,8 +16,7 @@ from manykernels.compare.combinations.base import (
     Training,
     normalized,
 )
-from manykernels.compare.combinations.margin_distribution import margin_distribution
-from manykernels.inputs.parameters import require_number
+from manykernels.inputs.parameters import Number
 from manykernels.mkl.calibration import (
     fit_temperature,
     held_out_scores,
@@ -24,7 +24,42 @@ from manykernels.mkl.calibration import (
 )
 from manykernels.solvers import Expansion, SolveResult
 
+HARD = 1e12  # as good as infinite: lam bounds the coefficients
+TOL = 1e-9  # of the optimality conditions, where the margin is 1
 SQUARES = 4  # matrices of all pairs of rows, in float64, that an SVM takes
+
+
+def margin_distribution(kernel: Array, sign: Array, lam: float, weight: Array) -> Array:
+    r"""minimize :math:`(1-\lambda) \gamma^\top Y K Y \gamma + \lambda \sum_i
+    \gamma_i^2 / c_i` over distributions.
+
+    The :math:`\gamma_i \ge 0` sum to one in each of the two classes. It is the dual of
+    a hard-margin SVM on :math:`(1-\lambda) K + \lambda\, diag(1/c)`, up to the length
+    of the solution.
+
+    Parameters
+    ----------
+    kernel : array of shape (rows, rows)
+    sign : array of shape (rows,)
+        1 or -1.
+    lam : float in (0, 1]
+        Near 0 for the closest points of the classes' hulls, 1 for their means.
+    weight : array of shape (rows,)
+
+    Examples
+    --------
+    >>> sign, ones = np.array([1.0, 1.0, -1.0]), np.ones(3)
+    >>> margin_distribution(np.eye(3), sign, 1.0, ones).round(6).tolist()
+    [0.5, 0.5, 1.0]
+    """
+    matrix = (1.0 - lam) * np.asarray(kernel, dtype=np.float64)
+    matrix[np.diag_indices_from(matrix)] += lam / weight
+    svm = SVC(C=HARD, kernel="precomputed", tol=TOL).fit(matrix, sign)
+    gamma = np.zeros(len(sign))
+    gamma[svm.support_] = np.abs(svm.dual_coef_[0])
+    for own in (sign > 0.0, sign < 0.0):
+        gamma[own] /= gamma[own].sum()
+    return gamma
 
 
 class _Separator(NamedTuple):
@@ -58,8 +93,8 @@ verbose, random_state : see `MKLClassifier`
 
     Attributes
     ----------
-    kernel_weights_ : array of shape (n_kernels,) or (n_kernels, n_classes)
-        Sum to one over the kernels; a column per class if there are more than two.
+    kernel_weights_ : array of shape (n_kernels,) or (n_classes, n_kernels)
+        Sum to one over the kernels; a row per class if there are more than two.
     objective_, duality_gap_ : float
         Summed over the SVMs, where there is more than one; `history_` has the lines of
         one SVM after the other.
@@ -78,44 +113,20 @@ n_features_in_, feature_names_in_ : see `MKLClassifier`
     >>> X, y = load_iris(return_X_y=True)
     >>> model = EasyMKLClassifier("rbf@0; rbf@1; rbf@2; rbf@3", C=10).fit(X, y)
     >>> model.kernel_weights_.shape, model.score(X, y) > 0.95
-    ((4, 3), True)
+    ((3, 4), True)
     """
+
+    _rules = {**CombinedKernelClassifier._rules, "lam": Number(0.0, 1.0)}
 
     def __init__(
         self,
         kernels: Any = None,
         lam: float = 0.1,
         C: float = 1.0,
-        tol: float = 1e-2,
-        max_iter: int | None = None,
-        class_weight: Any = None,
-        psd: Any = "check",
-        dtype: str = "float32",
-        storage: str = "auto",
-        memory_limit: int | str | None = None,
-        storage_dir: Any = None,
-        verbose: int = 0,
-        random_state: Any = None,
+        **shared: Any,
     ) -> None:
-        super().__init__(
-            kernels,
-            C,
-            tol,
-            max_iter,
-            class_weight,
-            psd,
-            dtype,
-            storage,
-            memory_limit,
-            storage_dir,
-            verbose,
-            random_state,
-        )
+        super().__init__(kernels, C, **shared)
         self.lam = lam
-
-    def _check_settings(self) -> None:
-        super()._check_settings()
-        require_number("lam", self.lam, 0.0, 1.0)
 
     def _learn(self, data: Training) -> EasyMKLClassifier:
         if len(data.rows.classes) == 2:

@@ -2,17 +2,81 @@
 
 from __future__ import annotations
 
-from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from manykernels.base.arrays import Array
+from manykernels.banks import Bank
+from manykernels.base.arrays import Array, Index
 from manykernels.base.memory import require_memory
 from manykernels.compare.combinations.base import CombinedKernelClassifier, Training
-from manykernels.compare.combinations.forward import select_forward
+from manykernels.inputs.parameters import Whole
+from manykernels.losses import Squared
+from manykernels.norms import LpGroupNorm
+from manykernels.solvers.problem import Problem
+from manykernels.solvers.regression.leave_one_out import held_out_residuals
 
 SQUARES = 4  # matrices of all pairs of rows, in float64, that one factor takes
+
+
+class Step(NamedTuple):
+    """What a set of kernels predicts of rows left out; better ones compare greater."""
+
+    accuracy: float
+    closeness: float  # minus the mean squared residual; decides ties
+    position: int  # of the kernel that was added last
+
+
+def select_forward(
+    problem: Problem, target: Index, counts: Array, limit: int | None = None
+) -> list[Step]:
+    """Add the kernel that helps the mean of the chosen most, until none helps.
+
+    Parameters
+    ----------
+    problem : Problem
+        Least squares, see `least_squares`.
+    target : array of shape (rows,)
+        Classes, counted from 0.
+    counts : array of shape (rows,)
+        How many rows a row stands for; one of them is left out.
+    limit : int, optional
+        Kernels at most.
+    """
+    bank = problem.bank
+    chosen: list[Step] = []
+    while len(chosen) < (limit or bank.n_blocks):
+        taken = [step.position for step in chosen]
+        left = [f for f in range(bank.n_blocks) if f not in taken]
+        tried = [_judge(problem, target, counts, [*taken, f]) for f in left]
+        # The first of equals.
+        best = max(tried, key=lambda step: step[:2], default=None)
+        if best is None or (chosen and best[:2] <= chosen[-1][:2]):
+            break
+        chosen.append(best)
+    return chosen
+
+
+def least_squares(bank: Bank, target: Index, weight: Array, C: float) -> Problem:
+    """The least-squares SVM: ridge regression of the classes less their shares."""
+    indicator = np.eye(int(target.max()) + 1)[target]
+    centered = indicator - np.average(indicator, axis=0, weights=weight)
+    norm, n_outputs = LpGroupNorm(1.0), centered.shape[1]
+    return Problem(bank, centered, n_outputs, Squared(), norm, C, weight)
+
+
+def _judge(problem: Problem, target: Index, counts: Array, kernels: list[int]) -> Step:
+    """Leave-one-out scores of the mean of some kernels."""
+    weights = np.zeros(problem.bank.n_blocks)
+    weights[kernels] = 1.0 / len(kernels)
+    residuals = held_out_residuals(problem, weights, True, counts)
+    # The target less the residual, with the share of the class put back.
+    own = np.eye(problem.n_outputs)[target]
+    right = np.argmax(own - residuals, axis=1) == target
+    rows = problem.sample_weight
+    squares = np.sum(residuals**2, axis=1)
+    accuracy = float(np.average(right, weights=rows))
+    return Step(accuracy, -float(np.average(squares, weights=rows)), kernels[-1])
 
 
 class LeaveOneOutKernelClassifier(CombinedKernelClassifier):
@@ -21,7 +85,8 @@ class LeaveOneOutKernelClassifier(CombinedKernelClassifier):
     Starting from none, the kernel is added that gives the mean of the chosen ones the
     highest leave-one-out accuracy, until none does better. The accuracy is that of a
     least-squares SVM, where it has a closed form: one Cholesky factor of the rows for
-    every kernel that is tried.
+    every kernel that is tried. A row of weight 3 stands for three rows, one of which is
+    left out.
 
     Parameters
     ----------
@@ -60,55 +125,29 @@ n_iter_, temperature_, n_features_in_, feature_names_in_ : see `MKLClassifier`
     0.0
     """
 
+    _rules = {
+        **CombinedKernelClassifier._rules,
+        "max_kernels": Whole(optional=True, example=5),
+    }
+
     def __init__(
         self,
         kernels: Any = None,
         max_kernels: int | None = None,
         C: float = 1.0,
-        tol: float = 1e-2,
-        max_iter: int | None = None,
-        class_weight: Any = None,
-        psd: Any = "check",
-        dtype: str = "float32",
-        storage: str = "auto",
-        memory_limit: int | str | None = None,
-        storage_dir: Any = None,
-        verbose: int = 0,
-        random_state: Any = None,
+        **shared: Any,
     ) -> None:
-        super().__init__(
-            kernels,
-            C,
-            tol,
-            max_iter,
-            class_weight,
-            psd,
-            dtype,
-            storage,
-            memory_limit,
-            storage_dir,
-            verbose,
-            random_state,
-        )
+        super().__init__(kernels, C, **shared)
         self.max_kernels = max_kernels
-
-    def _check_settings(self) -> None:
-        super()._check_settings()
-        limit = self.max_kernels
-        whole = isinstance(limit, Integral) and not isinstance(limit, bool)
-        if limit is not None and not (whole and limit >= 1):
-            raise ValueError(
-                f"max_kernels must be a positive whole number or None, got {limit!r}; "
-                "choose for instance 5."
-            )
 
     def _find_weights(self, data: Training) -> Array:
         n_rows = data.bank.n_rows
         what = f"leaving out each of {n_rows} rows"
         require_memory(SQUARES * 8 * n_rows**2, self.memory_limit, what)
-        found = select_forward(
-            data.bank, data.rows.target, data.rows.weight, self.C, self.max_kernels
-        )
+        rows = data.rows
+        problem = least_squares(data.bank, rows.target, rows.weight, self.C)
+        counts = np.ones(n_rows) if data.counts is None else data.counts
+        found = select_forward(problem, rows.target, counts, self.max_kernels)
         self.selected_ = np.array([step.position for step in found])
         self.loo_scores_ = np.array([step.accuracy for step in found])
         weights = np.zeros(data.bank.n_blocks)

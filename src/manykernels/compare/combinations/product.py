@@ -10,10 +10,10 @@ import numpy as np
 from manykernels.banks import Bank
 from manykernels.banks.base import support_of
 from manykernels.banks.combined import merged
-from manykernels.base.arrays import Values
+from manykernels.base.arrays import Array, Values
 from manykernels.compare.combinations.base import CombinedKernelClassifier, Training
-from manykernels.compare.combinations.models import MergedModel
-from manykernels.inputs.parameters import require_number
+from manykernels.files.plain import storable
+from manykernels.inputs.parameters import Number
 from manykernels.kernels import (
     RBF,
     ChiSquared,
@@ -53,6 +53,37 @@ class PowerProduct:
                 f"{lowest:.3g}; use power=1 for the plain product."
             )
         return np.asarray(values**self.power)
+
+
+@storable
+@dataclass(frozen=True)
+class ProductModel:
+    """scores(x) = sum_j prod_f k_f(x, x_j)^power coef_j over the support rows."""
+
+    kernels: KernelSet  # reference rows are the support rows
+    coef: Array  # (support rows, outputs)
+    power: float
+
+    def scores(self, X: Any) -> Array:
+        """Scores of new rows, shape (rows, outputs)."""
+        product = PowerProduct(self.power)
+        blocks = self.kernels.astype(np.float64).cross(X)
+        parts = [product(np.moveaxis(b, 0, 1)) @ self.coef for _, b in blocks]
+        return np.concatenate([*parts, np.empty((0, self.coef.shape[1]))])
+
+
+class _Power:
+    """A positive number or one of two words."""
+
+    def check(self, name: str, value: Any) -> None:
+        """Raise unless it is one of them."""
+        if not isinstance(value, str):
+            Number().check(name, value)
+        elif value not in ("mean", "auto"):
+            raise ValueError(
+                f"{name} must be a positive number, 'mean' or 'auto', got {value!r}; "
+                "choose one of these."
+            )
 
 
 class ProductKernelClassifier(CombinedKernelClassifier):
@@ -97,50 +128,21 @@ temperature_, n_features_in_, feature_names_in_ : see `MKLClassifier`
     (0.5, True)
     """
 
+    _rules = {**CombinedKernelClassifier._rules, "power": _Power()}
+
     def __init__(
         self,
         kernels: Any = None,
         power: Any = "auto",
         C: float = 1.0,
-        tol: float = 1e-2,
-        max_iter: int | None = None,
-        class_weight: Any = None,
-        psd: Any = "check",
-        dtype: str = "float32",
-        storage: str = "auto",
-        memory_limit: int | str | None = None,
-        storage_dir: Any = None,
-        verbose: int = 0,
-        random_state: Any = None,
+        **shared: Any,
     ) -> None:
-        super().__init__(
-            kernels,
-            C,
-            tol,
-            max_iter,
-            class_weight,
-            psd,
-            dtype,
-            storage,
-            memory_limit,
-            storage_dir,
-            verbose,
-            random_state,
-        )
+        super().__init__(kernels, C, **shared)
         self.power = power
-
-    def _check_settings(self) -> None:
-        super()._check_settings()
-        if isinstance(self.power, str) and self.power not in ("mean", "auto"):
-            raise ValueError(
-                "power must be a positive number, 'mean' or 'auto', got "
-                f"{self.power!r}; choose one of these."
-            )
 
     def _learn(self, data: Training) -> ProductKernelClassifier:
         power = choose_power(self.power, data.kernels)
-        product = PowerProduct(power)
-        bank = merged(data.bank, product)
+        bank = merged(data.bank, PowerProduct(power))
         if self.psd == "check" and not power.is_integer():
             _check_root(bank, power)
         problem = self._problem(bank, data.rows)
@@ -148,7 +150,7 @@ temperature_, n_features_in_, feature_names_in_ : see `MKLClassifier`
         coef = result.model.weights[0] * result.model.coef
         support = support_of(coef)
         kernels = data.kernels.for_new_rows(support)
-        self._model = MergedModel(kernels, coef[support], product)
+        self._model = ProductModel(kernels, coef[support], power)
         self.power_ = power
         self.kernel_names_ = list(data.kernels.names)
         self.dual_coef_ = self._model.coef
@@ -183,7 +185,7 @@ def choose_power(power: Any, kernels: KernelSet) -> float:
         power = "mean" if all(map(_is_exponential, kernels.kernels)) else 1.0
     if power == "mean":
         return 1.0 / kernels.n_kernels
-    return require_number("power", power, 0.0)
+    return float(power)
 
 
 def _is_exponential(kernel: Any) -> bool:

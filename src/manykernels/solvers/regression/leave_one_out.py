@@ -10,12 +10,16 @@ from manykernels.solvers.problem import Problem
 from manykernels.solvers.regression.ridge_exact import factorize, few_threads
 
 
-def held_out_residuals(problem: Problem, weights: Array, centered: bool) -> Array:
+def held_out_residuals(
+    problem: Problem, weights: Array, centered: bool, counts: Array | None = None
+) -> Array:
     r"""y_i minus the prediction of the fit without row i, shape (rows, outputs).
 
-    With the kernel weights frozen and :math:`M = K_d + diag(1 / (C c_i))` it is
-    :math:`(M^{-1} y)_i / (M^{-1})_{ii}`: one Cholesky factor for all the rows. This is
-    the criterion of least-squares SVMs.
+    With the kernel weights frozen and :math:`M = K_d + D`, :math:`D = diag(1/(C c_i))`,
+    it is :math:`(M^{-1} y)_i / (M^{-1})_{ii}`: one Cholesky factor for all the rows.
+    This is the criterion of least-squares SVMs. A row that stands for n_i rows loses
+    one of them, and with it the share :math:`s_i = 1/n_i` of its weight:
+    :math:`D_i (M^{-1} y)_i / (1 - s_i + s_i D_i (M^{-1})_{ii})`.
 
     Parameters
     ----------
@@ -25,6 +29,9 @@ def held_out_residuals(problem: Problem, weights: Array, centered: bool) -> Arra
     centered : bool
         Whether the target is y less its weighted mean; then the fit without row i
         takes the mean of the other rows.
+    counts : array of shape (rows,), optional
+        How many rows a row stands for; all of it is left out where that is one or
+        less, which is the default.
 
     References
     ----------
@@ -38,8 +45,13 @@ def held_out_residuals(problem: Problem, weights: Array, centered: bool) -> Arra
         inverse, _ = lapack.dtrtri(factor, lower=1)
     diagonal = np.einsum("ij,ij->j", np.tril(inverse), np.tril(inverse))
     coef, unit = solved[:, :-1], solved[:, -1:]
+    weight = problem.sample_weight[:, None]
+    share = np.ones_like(weight)
+    if counts is not None:
+        share = 1.0 / np.maximum(counts[:, None], 1.0)
     if centered:
-        weight = problem.sample_weight[:, None]
-        others = problem.sample_weight.sum() - weight
-        coef = coef + unit * problem.target * weight / others
-    return np.asarray(coef / diagonal[:, None])
+        lost = share * weight
+        coef = coef + unit * problem.target * lost / (weight.sum() - lost)
+    # Divided by D_i, so that share one gives the plain formula to the bit.
+    rest = (1.0 - share) * problem.C * weight
+    return np.asarray(coef / (rest + share * diagonal[:, None]))
