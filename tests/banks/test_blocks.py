@@ -41,11 +41,11 @@ def bank_of(dtype: type = np.float64, **options: int) -> BlockBank:
 def test_a_subset_becomes_a_stack_where_there_is_room(dtype: type, rtol: float) -> None:
     needed = stack_bytes(len(SUBSET), 2, np.dtype(dtype).itemsize)
     for room, kind in ((needed, GramBank), (needed - 1, BlockBank)):
-        bank = bank_of(dtype, room=room, combinable=7)
+        bank = bank_of(dtype, room=room, max_combined_rows=7)
         assert isinstance(bank.subset(SUBSET), kind)
-        assert bank.combinable == 7
+        assert bank.max_combined_rows == 7
         check_bank(bank, STACK, rtol, SUBSET)
-    assert bank_of().combinable == N
+    assert bank_of().max_combined_rows == N
 
 
 def test_products_in_small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,5 +102,5 @@ def test_memory_bounds_the_working_sets_of_features() -> None:
     held = 3000 * 2 * 4
     tight = build_bank(kernels, "features", memory_limit=held + 4 * 4 * 1500**2)
     assert isinstance(tight, BlockBank)
-    assert (tight.combinable, tight.room) == (1500, 2 * 4 * 1500**2)
-    assert build_bank(kernels, "features", memory_limit=held).combinable == 1000
+    assert (tight.max_combined_rows, tight.room) == (1500, 2 * 4 * 1500**2)
+    assert build_bank(kernels, "features", memory_limit=held).max_combined_rows == 1000

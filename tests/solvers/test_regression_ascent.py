@@ -160,6 +160,6 @@ def test_refusals():
     with pytest.raises(ValueError, match="RegressionAscent handles.*loss 'hinge'"):
         RegressionAscent().solve(problem)
     problem = toy_regression(0, Huber(1.0))
-    problem.bank.combinable = 5
+    problem.bank.max_combined_rows = 5
     with pytest.raises(ValueError, match="all the 24 rows, got memory for 5"):
         RegressionAscent().solve(problem)

@@ -185,7 +185,7 @@ def test_refusals():
     stack[:, 0, :] -= 2.0 * np.eye(problem.n_rows)
     with pytest.raises(ValueError, match="positive semi-definite.*psd='clip'"):
         Ridge().solve(replace(problem, bank=GramBank(stack)))
-    problem.bank.combinable = 5
+    problem.bank.max_combined_rows = 5
     with pytest.raises(ValueError, match="all the 24 rows, got memory for 5"):
         Ridge().solve(problem)
 

@@ -163,13 +163,13 @@ def test_linear_features_equal_their_gram_matrices(sparse: bool, solver: type) -
     assert np.allclose(ours.model.weights, gram.model.weights, atol=1e-3)
 
 
-@pytest.mark.parametrize("combinable", [None, 10])
+@pytest.mark.parametrize("max_combined_rows", [None, 10])
 @pytest.mark.parametrize("solver", [TruncatedNewton, SVRG])
-def test_kernels_on_demand_equal_stored_ones(combinable, solver: type) -> None:
+def test_kernels_on_demand_equal_stored_ones(max_combined_rows, solver: type) -> None:
     X, target = blobs(40, 3, seed=12)
     kernels = KernelSet.fit([RBF(0.1), Linear(), RBF(1.0)], X, dtype=np.float64)
     settings = {"p": 1.3, "C": 2.0, "loss": Softmax()}
-    bank = OnDemandBank(kernels, combinable=combinable)
+    bank = OnDemandBank(kernels, max_combined_rows=max_combined_rows)
     stored = GramBank(np.ascontiguousarray(np.moveaxis(kernels.stack(), 0, 1)))
     values = [
         solver(tol=1e-7, random_state=0).solve(make_problem(b, target, **settings))

@@ -21,7 +21,7 @@ class Bank(Protocol):
     n_blocks: int
     dtype: np.dtype[Any]
     nbytes: int
-    combinable: int  # rows whose combined kernel a solver may hold
+    max_combined_rows: int  # rows whose combined kernel a solver may hold
 
     def diagonals(self) -> Array:
         """K_f(i, i), shape (rows, blocks)."""

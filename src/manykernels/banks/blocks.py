@@ -150,7 +150,7 @@ class BlockBank:
     room : int
         Bytes that a subset may take to be held as a Gram stack: working sets are
         asked for the same values many times over.
-    combinable : int, optional
+    max_combined_rows : int, optional
         Rows whose combined kernel a solver may hold; all by default.
 
     Examples
@@ -166,7 +166,7 @@ class BlockBank:
         names: Sequence[str] | None = None,
         dtype: Any = np.float64,
         room: int = 0,
-        combinable: int | None = None,
+        max_combined_rows: int | None = None,
     ) -> None:
         self.blocks = list(blocks)
         self.n_rows = self.blocks[0].n_rows
@@ -181,7 +181,7 @@ class BlockBank:
         self.dtype: np.dtype[Any] = np.dtype(dtype)
         self.nbytes = sum(block.nbytes for block in self.blocks)
         self.room = room
-        self.combinable = min(self.n_rows, combinable or self.n_rows)
+        self.max_combined_rows = min(self.n_rows, max_combined_rows or self.n_rows)
 
     def diagonals(self) -> Array:
         """K_f(i, i), shape (rows, blocks)."""
@@ -243,7 +243,9 @@ class BlockBank:
     def subset(self, index: Index) -> Bank:
         """The same blocks on fewer rows; as a Gram stack if there is room."""
         blocks = [block.subset(index) for block in self.blocks]
-        part = BlockBank(blocks, self.names, self.dtype, self.room, self.combinable)
+        part = BlockBank(
+            blocks, self.names, self.dtype, self.room, self.max_combined_rows
+        )
         if stack_bytes(len(index), self.n_blocks, self.dtype.itemsize) > self.room:
             return part
         return GramBank(part.rows(np.arange(len(index))), self.names)

@@ -108,7 +108,7 @@ def combined_bytes(n_rows: int, dtype: np.dtype[Any]) -> int:
     return 2 * n_rows**2 * dtype.itemsize
 
 
-def combinable_rows(n_bytes: float, dtype: np.dtype[Any]) -> int:
+def rows_that_combine_in(n_bytes: float, dtype: np.dtype[Any]) -> int:
     """Rows of the largest working set whose combined kernel takes these bytes."""
     return int(np.sqrt(n_bytes / combined_bytes(1, dtype)))
 
@@ -183,8 +183,8 @@ def _feature_bank(kernels: KernelSet, memory_limit: MemoryLimit) -> BlockBank:
     blocks = [FeatureBlock(block) for block in features]
     room = max(0, allowed_bytes(memory_limit) - sum(b.nbytes for b in blocks))
     # Two combined kernels of that many rows fit, with as much again to spare.
-    combinable = max(FEW_ROWS, int((room / (4 * kernels.dtype.itemsize)) ** 0.5))
-    return BlockBank(blocks, kernels.names, kernels.dtype, room // 2, combinable)
+    max_combined_rows = max(FEW_ROWS, int((room / (4 * kernels.dtype.itemsize)) ** 0.5))
+    return BlockBank(blocks, kernels.names, kernels.dtype, room // 2, max_combined_rows)
 
 
 def _on_demand_bank(kernels: KernelSet, memory_limit: MemoryLimit) -> OnDemandBank:
@@ -193,14 +193,14 @@ def _on_demand_bank(kernels: KernelSet, memory_limit: MemoryLimit) -> OnDemandBa
     what = f"computing {kernels.n_kernels} kernels of {n_rows} rows on demand"
     require_memory(on_demand_bytes(kernels), memory_limit, what)
     left = allowed_bytes(memory_limit) - 3 * OnDemandBank(kernels).nbytes
-    combinable = combinable_rows(left, kernels.dtype)
+    max_combined_rows = rows_that_combine_in(left, kernels.dtype)
 
     def bank_of(part: KernelSet) -> Bank:
         if gram_bytes(part) <= left:
             return _gram_bank(part, left)
-        return OnDemandBank(part, bank_of, combinable)
+        return OnDemandBank(part, bank_of, max_combined_rows)
 
-    return OnDemandBank(kernels, bank_of, combinable, int(left))
+    return OnDemandBank(kernels, bank_of, max_combined_rows, int(left))
 
 
 def _gram_bank(kernels: KernelSet, memory_limit: MemoryLimit) -> GramBank:
@@ -240,6 +240,6 @@ def _file_bank(
 def _stored_bank(store: Any, kernels: KernelSet, allowed: int) -> StoredBank:
     """Rows from a store; `allowed` bytes are left for all that is not stored."""
     left = allowed - 3 * OnDemandBank(kernels).nbytes
-    combinable = combinable_rows(left, kernels.dtype)
+    max_combined_rows = rows_that_combine_in(left, kernels.dtype)
     diagonals = kernels.diagonals().T
-    return StoredBank(store, diagonals, kernels.names, left, combinable)
+    return StoredBank(store, diagonals, kernels.names, left, max_combined_rows)

@@ -46,7 +46,7 @@ class MergedBank(RowBank):
     """
 
     def __init__(self, bank: Bank, merge: Merge) -> None:
-        super().__init__(bank.n_rows, ["combined"], bank.dtype, bank.combinable)
+        super().__init__(bank.n_rows, ["combined"], bank.dtype, bank.max_combined_rows)
         self.bank = bank
         self.merge = merge
         # A row of the one kernel takes the rows of all the kernels.
@@ -83,7 +83,7 @@ class WeightedBank(RowBank):
     """
 
     def __init__(self, bank: Bank, weights: Array) -> None:
-        super().__init__(bank.n_rows, ["combined"], bank.dtype, bank.combinable)
+        super().__init__(bank.n_rows, ["combined"], bank.dtype, bank.max_combined_rows)
         self.bank = bank
         self.weights = weights
         self.cache_bytes = getattr(bank, "cache_bytes", None)

@@ -48,7 +48,7 @@ class GramBank:
         self.dtype: np.dtype[Any] = stack.dtype
         self.nbytes = stack.nbytes
         self.noise = noise
-        self.combinable = self.n_rows
+        self.max_combined_rows = self.n_rows
 
     def diagonals(self) -> Array:
         """K_f(i, i), shape (rows, blocks)."""

@@ -36,7 +36,7 @@ class OnDemandBank(RowBank):
     kernels : KernelSet
     bank_of : callable, optional
         The bank for a subset of the rows, which may well be stored.
-    combinable : int, optional
+    max_combined_rows : int, optional
         Rows whose combined kernel a solver may hold; all by default.
     cache_bytes : int, optional
         Of kernel rows that a solver may keep for later.
@@ -53,11 +53,11 @@ class OnDemandBank(RowBank):
         self,
         kernels: KernelSet,
         bank_of: Callable[[KernelSet], Bank] | None = None,
-        combinable: int | None = None,
+        max_combined_rows: int | None = None,
         cache_bytes: int | None = None,
     ) -> None:
         names = list(kernels.names)
-        super().__init__(kernels.n_reference, names, kernels.dtype, combinable)
+        super().__init__(kernels.n_reference, names, kernels.dtype, max_combined_rows)
         self.kernels = kernels
         self.bank_of = bank_of or OnDemandBank
         self.cache_bytes = cache_bytes

@@ -26,7 +26,7 @@ class RowBank(ABC):
     names : list of str
     dtype : dtype
         Of the rows that are handed out.
-    combinable : int, optional
+    max_combined_rows : int, optional
         Rows whose combined kernel a solver may hold; all by default.
     """
 
@@ -35,13 +35,15 @@ class RowBank(ABC):
         n_rows: int,
         names: list[str],
         dtype: np.dtype[Any],
-        combinable: int | None = None,
+        max_combined_rows: int | None = None,
     ) -> None:
         self.n_rows = n_rows
         self.n_blocks = len(names)
         self.names = names
         self.dtype = dtype
-        self.combinable = n_rows if combinable is None else min(n_rows, combinable)
+        self.max_combined_rows = (
+            n_rows if max_combined_rows is None else min(n_rows, max_combined_rows)
+        )
         row_bytes = self.n_blocks * n_rows * dtype.itemsize
         # A block that were most of the stack would leave nothing to be saved.
         self.block_rows = max(1, min(BLOCK_BYTES // row_bytes, n_rows // 8))

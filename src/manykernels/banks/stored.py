@@ -47,7 +47,7 @@ class StoredBank(RowBank):
     names : sequence of str, optional
     room : int
         Bytes that a subset may take to be held in memory, ready to use.
-    combinable : int, optional
+    max_combined_rows : int, optional
         Rows whose combined kernel a solver may hold; all by default.
 
     Examples
@@ -64,14 +64,14 @@ class StoredBank(RowBank):
         diagonals: Array,
         names: Sequence[str] | None = None,
         room: int = 0,
-        combinable: int | None = None,
+        max_combined_rows: int | None = None,
     ) -> None:
         n_rows, n_blocks = diagonals.shape
         names = list(names or (f"kernel {f}" for f in range(n_blocks)))
         native = np.dtype(store.dtype).newbyteorder("=")
         half = native == HALF
         dtype = np.dtype(np.float32) if half else native
-        super().__init__(n_rows, names, dtype, combinable)
+        super().__init__(n_rows, names, dtype, max_combined_rows)
         self.store = store
         self.room = room
         self._diagonals: Array = diagonals.astype(native).astype(np.float64)
@@ -121,7 +121,11 @@ class StoredBank(RowBank):
         if stack_bytes(len(index), self.n_blocks, self.dtype.itemsize) > self.room:
             store = _Part(self.store, index)
             return StoredBank(
-                store, self._diagonals[index], self.names, self.room, self.combinable
+                store,
+                self._diagonals[index],
+                self.names,
+                self.room,
+                self.max_combined_rows,
             )
         stack = np.empty((len(index), self.n_blocks, len(index)), self.dtype)
         for part, block in self._row_blocks(index):

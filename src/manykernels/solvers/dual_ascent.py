@@ -266,7 +266,7 @@ class _Rounds(Remembers):
 
     def _first_rows(self) -> tuple[Index, bool]:
         """A sample and the support of the start; whether that is only a start."""
-        n_rows, most = self.problem.n_rows, self.problem.bank.combinable
+        n_rows, most = self.problem.n_rows, self.problem.bank.max_combined_rows
         if n_rows <= min(2 * self.solver.subset, most):
             return np.arange(n_rows), False
         support = support_of(self.coef)
@@ -281,7 +281,7 @@ class _Rounds(Remembers):
         support = support_of(self.coef)
         distance[support] = np.inf
         near = np.flatnonzero(distance < NEAR_MARGIN)
-        most = self.problem.bank.combinable
+        most = self.problem.bank.max_combined_rows
         room = most - len(support)
         grown = GROWTH * len(self.rows) - len(support)
         self.rough = len(near) > grown
@@ -303,8 +303,8 @@ class _Rounds(Remembers):
         self.done = self.solver.max_iter
         warnings.warn(
             f"The solver must hold a combined kernel of {n_support} support rows, and "
-            f"memory allows {self.problem.bank.combinable}; raise memory_limit or "
-            "lower C; the best model so far was kept.",
+            f"memory allows {self.problem.bank.max_combined_rows}; raise memory_limit "
+            "or lower C; the best model so far was kept.",
             UserWarning,
             stacklevel=2,
         )

@@ -117,7 +117,7 @@ def test_smo_refuses_more_than_two_classes() -> None:
 @pytest.mark.parametrize("solver", [SimpleMKL, SILP, LevelMethod, GroupLassoMKL, Kloft])
 def test_wrappers_say_that_the_combined_kernel_does_not_fit(solver: type) -> None:
     X, target = blobs(20, 2, seed=1)
-    bank = OnDemandBank(KernelSet.fit([RBF(0.1)], X), combinable=10)
+    bank = OnDemandBank(KernelSet.fit([RBF(0.1)], X), max_combined_rows=10)
     problem = make_problem(bank, target, p=1.5 if solver is Kloft else 1.0)
     with pytest.raises(ValueError, match=r"all 20 rows, and memory allows 10; raise"):
         solver().solve(problem)

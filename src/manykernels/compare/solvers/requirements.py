@@ -36,9 +36,9 @@ def require_two_classes(problem: Problem, solver: str) -> None:
 def require_combinable(problem: Problem, solver: str) -> None:
     """Wrappers hold one combined kernel of all rows."""
     bank = problem.bank
-    if bank.combinable < bank.n_rows:
+    if bank.max_combined_rows < bank.n_rows:
         raise ValueError(
             f"{solver} must hold a combined kernel of all {bank.n_rows} rows, and "
-            f"memory allows {bank.combinable}; raise memory_limit or choose "
+            f"memory allows {bank.max_combined_rows}; raise memory_limit or choose "
             "solver='auto'."
         )

@@ -167,9 +167,9 @@ class _Rounds(Remembers):
 
 
 def _require_room(problem: Problem) -> None:
-    if problem.bank.combinable < problem.n_rows:
+    if problem.bank.max_combined_rows < problem.n_rows:
         raise ValueError(
             f"RegressionAscent holds a combined kernel of all the {problem.n_rows} "
-            f"rows, got memory for {problem.bank.combinable}; raise memory_limit or "
-            "fit fewer rows."
+            f"rows, got memory for {problem.bank.max_combined_rows}; raise "
+            "memory_limit or fit fewer rows."
         )

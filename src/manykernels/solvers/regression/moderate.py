@@ -9,4 +9,4 @@ DIRECT_ROWS = 10_000  # above which Cholesky factors take minutes
 
 def is_moderate(problem: Problem) -> bool:
     """Whether a Cholesky factor of all rows fits and does not take minutes."""
-    return problem.n_rows <= min(DIRECT_ROWS, problem.bank.combinable)
+    return problem.n_rows <= min(DIRECT_ROWS, problem.bank.max_combined_rows)

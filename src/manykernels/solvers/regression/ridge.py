@@ -178,9 +178,9 @@ def _require_squared(problem: Problem) -> None:
 
 def _require_room(problem: Problem) -> None:
     """Exact solves hold the combined kernel of all the rows."""
-    if problem.bank.combinable < problem.n_rows:
+    if problem.bank.max_combined_rows < problem.n_rows:
         raise ValueError(
             f"Ridge holds a combined kernel of all the {problem.n_rows} rows, got "
-            f"memory for {problem.bank.combinable}; raise memory_limit or choose "
-            "another solver."
+            f"memory for {problem.bank.max_combined_rows}; raise memory_limit or "
+            "choose another solver."
         )

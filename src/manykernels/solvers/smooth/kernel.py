@@ -38,7 +38,7 @@ class FrozenKernel:
         self.bank = bank
         self.weights = weights
         self.held: Values | None = None
-        if bank.n_rows <= bank.combinable and not blocks_are_thin(bank):
+        if bank.n_rows <= bank.max_combined_rows and not blocks_are_thin(bank):
             self.held = combined(bank, weights)
 
     @property

@@ -214,7 +214,7 @@ class SharedEpochs(Remembers):
 def _features(problem: Problem) -> FeatureSource | None:
     """All features side by side, where steps on them are the cheapest."""
     bank = problem.bank
-    thin = blocks_are_thin(bank) or bank.n_rows > bank.combinable
+    thin = blocks_are_thin(bank) or bank.n_rows > bank.max_combined_rows
     if isinstance(bank, BlockBank) and thin and has_features(problem):
         return FeatureSource(bank)
     return None
