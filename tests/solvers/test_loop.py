@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -19,7 +18,6 @@ from manykernels.solvers import (
     Pegasos,
 )
 from manykernels.solvers.loop import Iterate, relative_gap, run
-from manykernels.solvers.progress import ProgressPrinter
 from tests.oracles.naive import naive_objective
 from tests.oracles.toys import toy_problem
 
@@ -181,13 +179,3 @@ def test_other_losses_are_refused(solver) -> None:
 def test_the_norm_refuses_p_out_of_range(p: float) -> None:
     with pytest.raises(ValueError, match="p must be between 1"):
         LpGroupNorm(p)
-
-
-def test_progress_estimates_the_time_left(capsys) -> None:
-    printer = ProgressPrinter(tol=1e-2, stream=sys.stdout)
-    printer(Epoch(1, 1.0, 0.5, 1.0, 10))
-    printer(Epoch(2, 2.0, 0.4, 0.1, 10))
-    first, second = capsys.readouterr().out.splitlines()
-    assert "left" not in first
-    # A tenth of the gap a second: the next tenth is the tolerance.
-    assert "about 1.0 s left" in second

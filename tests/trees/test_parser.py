@@ -754,10 +754,14 @@ def test_an_interrupted_command_keeps_its_model_and_exits_130(
     train, model = str(tmp_path / "a.conllu"), str(tmp_path / "p.mk")
     write_conllu(train, toy[:10])
 
-    def interrupt(self, line):
+    def interrupt(line):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(mk.DependencyParser, "_told", interrupt)
+    fit = mk.DependencyParser.fit
+    monkeypatch.setattr(
+        *(mk.DependencyParser, "fit"),
+        lambda parser, *data: fit(parser.set_params(callback=interrupt), *data),
+    )
     arguments = ["parse", "--train", train, "-m", model, "--templates", "; ".join(FEW)]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 130, result.output

@@ -34,8 +34,8 @@ from manykernels.chains.problem import (
     ChainWeights,
     chain_terms,
 )
-from manykernels.chains.progress import labeler_callback
 from manykernels.inputs.parameters import Whole, choose_generator, require_number
+from manykernels.inputs.reporting import progress_callback
 from manykernels.kernels import Kernel, Linear, approximate_kernels, as_kernels
 
 
@@ -209,7 +209,7 @@ class SequenceLabeler(BaseEstimator):
         sample_weight : array of shape (n_sequences,), optional
         """
         solver = self._solver()
-        callback = labeler_callback(self.verbose, self.callback)
+        callback = progress_callback(self.verbose, None, self.callback)
         positions, labels = self._read_training(X, y)
         classes = _require_labels(np.unique(labels))
         target = known_labels(labels, classes)

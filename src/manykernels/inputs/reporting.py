@@ -1,20 +1,78 @@
-"""What a fit tells the people who wait for it."""
+"""What a fit tells the people who wait for it: plain lines on standard error."""
 
 from __future__ import annotations
 
+import logging
+import sys
+import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
 from typing import Any
 
+import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from manykernels.solvers import Epoch, SolveResult
-from manykernels.solvers.progress import ProgressPrinter
+from manykernels.solvers import SolveResult
+
+ENOUGH = 0.5  # a gap that has hardly moved says nothing about the time left
+
+
+def say(text: str) -> None:
+    """One line on standard error, at once."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def epoch_text(line: Any) -> str:
+    """One line of a history, of whatever sort, in words.
+
+    Examples
+    --------
+    >>> from manykernels.solvers import Epoch
+    >>> epoch_text(Epoch(1, 0.5, 0.25, 0.3, 120))
+    'epoch   1   objective 0.25   gap 0.3   updates 120   0.5 s'
+    """
+    parts = [
+        f"{name.removeprefix('n_').replace('_', ' ')} "
+        + (f"{value:.6g}" if isinstance(value, float) else str(value))
+        for name, value in line._asdict().items()
+        if name not in ("epoch", "time")
+    ]
+    return "   ".join([f"epoch {line.epoch:3d}", *parts, f"{line.time:.1f} s"])
+
+
+class EpochPrinter:
+    """Say what an epoch brought, and how long it will take where there is a goal.
+
+    Examples
+    --------
+    >>> from manykernels.solvers import Epoch
+    >>> EpochPrinter(tol=1e-2).seconds_left(Epoch(1, 0.5, 0.25, 0.3, 120)) is None
+    True
+    """
+
+    def __init__(self, tol: float | None = None) -> None:
+        self.tol = tol
+        self._first: Any = None
+
+    def __call__(self, line: Any) -> None:
+        left = self.seconds_left(line)
+        more = "" if left is None else f"   about {left:.1f} s left"
+        say(epoch_text(line) + more)
+
+    def seconds_left(self, line: Any) -> float | None:
+        """Extrapolate the gap, which falls about geometrically; None if too early."""
+        first = self._first = self._first or line
+        if not self.tol or not self.tol < line.gap < ENOUGH * first.gap:
+            return None
+        rate = np.log(first.gap / line.gap) / max(line.time - first.time, 1e-9)
+        return float(np.log(line.gap / self.tol) / rate)
 
 
 def progress_callback(
-    verbose: int, tol: float, callback: Any
-) -> Callable[[Epoch], object] | None:
+    verbose: int, tol: float | None, callback: Any
+) -> Callable[[Any], object] | None:
     """The user's callback, after a printed line if `verbose`."""
     if callback is not None and not callable(callback):
         raise TypeError(
@@ -22,14 +80,59 @@ def progress_callback(
             f"{callback!r}; pass the function itself or None."
         )
     if not verbose:
-        return callback
-    printer = ProgressPrinter(tol)
+        return callback  # type: ignore[no-any-return]
+    printer = EpochPrinter(tol)
 
-    def print_and_call(line: Epoch) -> object:
+    def print_and_call(line: Any) -> object:
         printer(line)
         return callback(line) if callback is not None else None
 
     return print_and_call
+
+
+@contextmanager
+def counted_steps(verbose: int, what: str, total: int) -> Iterator[Callable[[], None]]:
+    """A function to call after each of `total` steps, which says every tenth of them.
+
+    Examples
+    --------
+    >>> with counted_steps(0, "searching", 3) as step:
+    ...     step()
+    """
+    done = count(1)
+
+    def step() -> None:
+        n = next(done)  # one step of the interpreter: threads may count together
+        if verbose and 10 * n // total > 10 * (n - 1) // total:
+            say(f"{what}: {n} of {total}")
+
+    yield step
+
+
+@contextmanager
+def shown_log(verbose: int) -> Iterator[None]:
+    """Say what this thread's fit logs meanwhile, if `verbose`.
+
+    Examples
+    --------
+    >>> with shown_log(0):
+    ...     logging.getLogger("manykernels").info("silent")
+    """
+    if not verbose:
+        yield
+        return
+    package = logging.getLogger("manykernels")
+    own = threading.get_ident()
+    handler = logging.StreamHandler(sys.stderr)
+    handler.addFilter(lambda record: record.thread == own)
+    level = package.level
+    package.addHandler(handler)
+    package.setLevel(min(package.getEffectiveLevel(), logging.INFO))
+    try:
+        yield
+    finally:
+        package.removeHandler(handler)
+        package.setLevel(level)
 
 
 def warn_unless_converged(solver: Any, result: SolveResult) -> None:

@@ -11,14 +11,14 @@ from sklearn.base import BaseEstimator
 from manykernels.banks import Bank, Storage, build_bank
 from manykernels.files.checkpoint import open_checkpoint
 from manykernels.inputs.parameters import choose_generator
-from manykernels.inputs.reporting import warn_unless_converged
+from manykernels.inputs.reporting import shown_log, warn_unless_converged
 from manykernels.inputs.tables import (
     check_matrices,
     check_table,
     reads_matrices,
 )
 from manykernels.kernels import Kernel, KernelSet
-from manykernels.mkl.effort import shown_log, warn_if_long
+from manykernels.mkl.effort import warn_if_long
 from manykernels.solvers import Epoch, Expansion, Problem, SolveResult
 
 

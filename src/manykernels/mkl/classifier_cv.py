@@ -8,12 +8,15 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from manykernels.inputs.parameters import choose_generator
-from manykernels.inputs.reporting import progress_callback, warn_unless_converged
+from manykernels.inputs.reporting import (
+    progress_callback,
+    shown_log,
+    warn_unless_converged,
+)
 from manykernels.inputs.tables import training_kernels
 from manykernels.inputs.targets import Labeled
 from manykernels.mkl.choices import choose_loss, choose_solver
 from manykernels.mkl.classifier import MKLClassifier
-from manykernels.mkl.effort import shown_log
 from manykernels.mkl.grid import Grid
 from manykernels.mkl.persistence import save_classifier
 from manykernels.mkl.search import make_folds

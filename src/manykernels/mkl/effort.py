@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import logging
-import sys
-import threading
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from manykernels.banks.build import gram_bytes
 from manykernels.kernels import KernelSet
@@ -53,29 +49,3 @@ def warn_if_long(kernels: KernelSet) -> None:
             UserWarning,
             stacklevel=4,
         )
-
-
-@contextmanager
-def shown_log(verbose: int) -> Iterator[None]:
-    """Print to standard error what this thread's fit logs meanwhile, if `verbose`.
-
-    Examples
-    --------
-    >>> with shown_log(0):
-    ...     logger.info("silent")
-    """
-    if not verbose:
-        yield
-        return
-    package = logging.getLogger("manykernels")
-    own = threading.get_ident()
-    handler = logging.StreamHandler(sys.stderr)
-    handler.addFilter(lambda record: record.thread == own)
-    level = package.level
-    package.addHandler(handler)
-    package.setLevel(min(package.getEffectiveLevel(), logging.INFO))
-    try:
-        yield
-    finally:
-        package.removeHandler(handler)
-        package.setLevel(level)

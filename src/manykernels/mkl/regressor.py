@@ -10,12 +10,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from manykernels.banks.base import support_of
 from manykernels.inputs.parameters import require_number
-from manykernels.inputs.reporting import progress_callback, warn_unless_converged
+from manykernels.inputs.reporting import (
+    progress_callback,
+    shown_log,
+    warn_unless_converged,
+)
 from manykernels.inputs.tables import require_finite_scores, training_kernels
 from manykernels.kernels import KernelSet
 from manykernels.mkl.base import MKLEstimator
 from manykernels.mkl.choices import choose_norm
-from manykernels.mkl.effort import shown_log
 from manykernels.mkl.model import BlockModel, without_rows
 from manykernels.mkl.per_target import side_by_side, solve_each
 from manykernels.mkl.regression_choices import (

@@ -10,11 +10,14 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from manykernels.inputs.parameters import choose_generator
-from manykernels.inputs.reporting import progress_callback, warn_unless_converged
+from manykernels.inputs.reporting import (
+    progress_callback,
+    shown_log,
+    warn_unless_converged,
+)
 from manykernels.inputs.tables import training_kernels
 from manykernels.kernels import KernelSet
 from manykernels.losses import Loss
-from manykernels.mkl.effort import shown_log
 from manykernels.mkl.grid import Grid
 from manykernels.mkl.per_target import solve_each
 from manykernels.mkl.regression_choices import (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +12,7 @@ from sklearn.model_selection import check_cv
 
 from manykernels.banks import Bank
 from manykernels.base.threads import one_blas_thread
+from manykernels.inputs.reporting import counted_steps
 from manykernels.mkl.grid import Grid
 from manykernels.mkl.per_target import side_by_side, solve_each
 from manykernels.mkl.tasks import Task, ValueTask
@@ -62,7 +62,8 @@ class Search:
 
     def _run(self, work: Callable[..., Any], items: Sequence[Any], total: int) -> Any:
         # Threads share the kernels; BLAS threads of every one would fight.
-        with one_blas_thread(), progress(self.verbose, total) as step:
+        said = counted_steps(self.verbose, "searching p and C", total)
+        with one_blas_thread(), said as step:
             jobs = (delayed(work)(item, step) for item in items)
             return np.stack(Parallel(self.n_jobs, require="sharedmem")(jobs))
 
@@ -146,17 +147,3 @@ def _places(index: Any, kept: np.ndarray) -> np.ndarray:
     index = np.asarray(index)
     index = np.flatnonzero(index) if index.dtype == bool else index
     return np.searchsorted(kept, index[np.isin(index, kept)])
-
-
-@contextmanager
-def progress(verbose: int, total: int) -> Iterator[Callable[[], None]]:
-    """A bar on standard error that moves with every call; silent at verbose=0."""
-    if not verbose:
-        yield lambda: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True)) as bar:
-        task = bar.add_task("searching p and C", total=total)
-        yield lambda: bar.advance(task)

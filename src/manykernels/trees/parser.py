@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -13,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from manykernels.base.memory import parse_bytes
 from manykernels.hot import trees as hot
+from manykernels.inputs.reporting import progress_callback
 from manykernels.trees.checks import PRUNING, check_params
 from manykernels.trees.conllu import Sentence, format_conllu
 from manykernels.trees.files import save_parser
@@ -417,7 +417,8 @@ class DependencyParser(BaseEstimator):
         rule = self._rule(len(sentences), plain, state.from_weights)
         seed = check_random_state(self.random_state).randint(2**31)
         rng = np.random.default_rng([seed, state.rounds])
-        return learn_trees(state, corpus, rule, n_epochs, rng, self._told)
+        callback = progress_callback(self.verbose, None, self.callback)
+        return learn_trees(state, corpus, rule, n_epochs, rng, callback)
 
     def _rule(self, n_sentences: int, plain: bool, from_weights: bool) -> TreeRule:
         """How to learn; `plain`: without the regularizer, by the default steps."""
@@ -434,15 +435,6 @@ class DependencyParser(BaseEstimator):
             bool(self.single_root),
             update == "dual_averaging" and not from_weights,
         )
-
-    def _told(self, line: TreeEpoch) -> object:
-        if self.verbose:
-            sys.stderr.write(
-                f"epoch {line.epoch:3d}   loss {line.loss:<8.4g} accuracy "
-                f"{line.accuracy:.4f}   templates {line.n_templates:<5d} "
-                f"{line.time:6.1f} s\n"
-            )
-        return None if self.callback is None else self.callback(line)
 
     def _store(self, layout: Layout, state: TreeState) -> None:
         self._weights = state.average() if self.average else state.last()

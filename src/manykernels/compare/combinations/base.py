@@ -15,7 +15,11 @@ from manykernels.banks.base import support_of
 from manykernels.banks.combined import weighted_sum
 from manykernels.base.arrays import Array
 from manykernels.inputs.parameters import Number, Rules, Whole, check_parameters
-from manykernels.inputs.reporting import progress_callback, warn_unless_converged
+from manykernels.inputs.reporting import (
+    progress_callback,
+    shown_log,
+    warn_unless_converged,
+)
 from manykernels.inputs.tables import training_kernels
 from manykernels.inputs.targets import Labeled
 from manykernels.kernels import KernelSet
@@ -23,7 +27,6 @@ from manykernels.losses import MulticlassHinge
 from manykernels.mkl.calibration import calibrate
 from manykernels.mkl.choices import choose_solver
 from manykernels.mkl.classifier import MKLClassifier
-from manykernels.mkl.effort import shown_log
 from manykernels.mkl.persistence import save_classifier
 from manykernels.mkl.stream import OnlinePast
 from manykernels.norms import LpGroupNorm

@@ -1,0 +1,71 @@
+"""One way to tell of progress: a line per epoch of any history, counted steps."""
+
+from threading import Thread
+from typing import NamedTuple
+
+import pytest
+
+from manykernels.inputs.reporting import (
+    counted_steps,
+    epoch_text,
+    progress_callback,
+)
+from manykernels.solvers import Epoch
+
+
+class OtherEpoch(NamedTuple):
+    """A history of another sort."""
+
+    epoch: int
+    time: float
+    n_templates: int
+    accuracy: float
+
+
+def test_every_history_has_words() -> None:
+    text = epoch_text(OtherEpoch(12, 3.25, 1234567, 0.5))
+    assert text == "epoch  12   templates 1234567   accuracy 0.5   3.2 s"
+
+
+def test_progress_estimates_the_time_left(capsys) -> None:
+    tell = progress_callback(1, 1e-2, None)
+    tell(Epoch(1, 1.0, 0.5, 1.0, 10))
+    tell(Epoch(2, 2.0, 0.4, 0.1, 10))
+    first, second = capsys.readouterr().err.splitlines()
+    assert "left" not in first
+    # A tenth of the gap a second: the next tenth is the tolerance.
+    assert "about 1.0 s left" in second
+
+
+@pytest.mark.parametrize("verbose", [0, 1])
+def test_the_callback_is_asked_whether_to_stop(verbose, capsys) -> None:
+    tell = progress_callback(verbose, None, lambda line: line.epoch == 2)
+    answers = [tell(OtherEpoch(epoch, 0.0, 1, 1.0)) for epoch in (1, 2)]
+    assert answers == [False, True]
+    assert capsys.readouterr().err.count("epoch") == 2 * verbose
+
+
+def test_callbacks_must_be_functions() -> None:
+    with pytest.raises(TypeError, match="callback must be a function of one line"):
+        progress_callback(0, None, 3)
+
+
+@pytest.mark.parametrize(("total", "lines"), [(3, 3), (10, 10), (25, 10), (1000, 10)])
+def test_steps_are_said_ten_times_at_most(total, lines, capsys) -> None:
+    with counted_steps(1, "searching", total) as step:
+        for _ in range(total):
+            step()
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == lines and said[-1] == f"searching: {total} of {total}"
+
+
+def test_threads_count_together(capsys) -> None:
+    with counted_steps(1, "searching", 400) as step:
+        workers = [
+            Thread(target=lambda: [step() for _ in range(100)]) for _ in range(4)
+        ]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+    assert "searching: 400 of 400" in capsys.readouterr().err
