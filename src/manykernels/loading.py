@@ -11,7 +11,6 @@ from manykernels.mkl.classifier import MKLClassifier
 from manykernels.mkl.persistence import load_classifier
 from manykernels.mkl.regressor import MKLRegressor
 from manykernels.mkl.regressor_files import restore_regressor
-from manykernels.mkl.stream import OnlinePast
 from manykernels.products.estimators import (
     PolynomialMKLClassifier,
     PolynomialMKLRegressor,
@@ -58,4 +57,4 @@ def load(path: Any, functions: Mapping[str, Callable[..., Any]] | None = None) -
     >>> mk.load(path).predict([[0.2]]).tolist()
     ['low']
     """
-    return load_classifier(ESTIMATORS, OnlinePast, path, functions, RESTORERS)
+    return load_classifier(ESTIMATORS, path, functions, RESTORERS)

@@ -1,18 +1,20 @@
 """Probabilities: one temperature from leave-one-out scores."""
 
+import pickle
+
 import numpy as np
 import pytest
 from scipy.special import softmax
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.metrics import log_loss
+from sklearn.metrics.pairwise import rbf_kernel
 
 from manykernels import MKLClassifier
 from manykernels.banks import GramBank
 from manykernels.mkl import calibration
 from manykernels.mkl.calibration import (
     fit_temperature,
-    held_out_scores,
-    support_spans,
+    leave_one_out_scores,
 )
 from manykernels.solvers import DualAscent, Expansion
 from tests.oracles.toys import make_problem, toy_problem
@@ -40,16 +42,6 @@ def test_temperature_is_that_of_the_documentation(fitted, digits):
     np.testing.assert_allclose(fitted.predict_proba(digits.X_new), proba)
 
 
-def test_held_out_scores_remove_the_own_part():
-    rng = np.random.default_rng(0)
-    A = rng.normal(size=(6, 3))
-    K, coef = A @ A.T, rng.normal(size=(6, 2))
-    held_out = held_out_scores(K @ coef, coef, np.diag(K))
-    for i in range(6):
-        others = np.arange(6) != i
-        np.testing.assert_allclose(held_out[i], K[i, others] @ coef[others])
-
-
 @pytest.mark.parametrize("most", [1000, 12])
 def test_spans_are_distances_from_the_other_support_rows(most, monkeypatch):
     monkeypatch.setattr(calibration, "MOST_NEIGHBORS", most)
@@ -59,15 +51,18 @@ def test_spans_are_distances_from_the_other_support_rows(most, monkeypatch):
     problem = make_problem(bank, np.arange(20) % 2)
     coef = rng.normal(size=(20, 2))
     coef[[3, 11]] = 0.0
-    spans = support_spans(problem, Expansion(coef, np.array([2.0])))
+    model = Expansion(coef, np.array([2.0]))
     support = np.setdiff1d(np.arange(20), [3, 11])
+    unseen = leave_one_out_scores(problem, model)
+    scores = bank.scores(coef, model.weights)
+    np.testing.assert_array_equal(unseen[[3, 11]], scores[[3, 11]])
     near = np.random.default_rng(0).permutation(support)[:most]
     for i in support:
         others = features[near[near != i]]
         solution, *_ = np.linalg.lstsq(others.T, features[i], rcond=None)
         distance = np.sum((features[i] - solution @ others) ** 2)
-        assert spans[i] == pytest.approx(2.0 * distance, rel=1e-3)
-    assert np.all(spans[[3, 11]] == 0.0)
+        expected = 2.0 * distance * coef[i]
+        np.testing.assert_allclose(scores[i] - unseen[i], expected, rtol=1e-3)
 
 
 def test_held_out_scores_are_close_to_those_of_fits_without_the_row():
@@ -84,8 +79,8 @@ def test_held_out_scores_are_close_to_those_of_fits_without_the_row():
         row = bank.combine(without.weights, np.array([i]))[0, kept]
         true.append(row @ without.coef)
         span.append(i)
-    estimate = held_out_scores(scores, model.coef, support_spans(problem, model))
-    careful = held_out_scores(scores, model.coef, diagonal)
+    estimate = leave_one_out_scores(problem, model)
+    careful = scores - diagonal[:, None] * model.coef
     error = np.abs(estimate[span] - true).mean()
     assert error < 0.5 * np.abs(careful[span] - true).mean()
 
@@ -133,3 +128,60 @@ def test_temperature_counts_weights_as_repetitions():
         np.ones(counts.sum()),
     )
     assert weighted == pytest.approx(repeated, rel=1e-3)
+
+
+def test_fit_leaves_calibration_to_those_who_ask(iris, monkeypatch):
+    calls = []
+    fit = calibration.fit_temperature
+    monkeypatch.setattr(
+        calibration, "fit_temperature", lambda *args: calls.append(1) or fit(*args)
+    )
+    model = MKLClassifier("rbf", random_state=0).fit(iris.X, iris.y)
+    model.predict(iris.X)
+    assert not calls
+    pickled = pickle.loads(pickle.dumps(model))
+    first = model.predict_proba(iris.X_new)
+    np.testing.assert_array_equal(model.predict_proba(iris.X_new), first)
+    assert len(calls) == 1
+    np.testing.assert_array_equal(pickled.predict_proba(iris.X_new), first)
+
+
+def same_model(name):
+    """Kernels whose model keeps its rows, and the same kernels where it does not."""
+    if name == "features":
+        keeping = "polynomial:degree=1,gamma=1,coef0=0,normalize=none"
+        return keeping, "linear:normalize=none", lambda A, B: A
+    return "rbf:gamma=0.5", "precomputed", lambda A, B: rbf_kernel(A, B, gamma=0.5)
+
+
+@pytest.mark.parametrize("name", ["features", "given matrices"])
+def test_models_without_rows_are_calibrated_at_once(name, iris):
+    keeping, without, seen = same_model(name)
+    options = {"tol": 1e-4, "random_state": 0, "dtype": "float64"}
+    rows = MKLClassifier(keeping, **options).fit(iris.X, iris.y)
+    none = MKLClassifier(without, **options).fit(seen(iris.X, iris.X), iris.y)
+    assert none._temperature.known is not None and rows._temperature.known is None
+    assert none.temperature_ == pytest.approx(rows.temperature_, rel=1e-2)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_weight_is_as_many_copies(classes):
+    """Copies are left out together, whether or not all of them have coefficients."""
+    rng = np.random.default_rng(0)
+    features, counts = rng.normal(size=(12, 5)), rng.integers(1, 4, 12)
+    coef = rng.normal(size=(12, classes))
+    coef[[2, 7]] = 0.0
+    target = np.arange(12) % classes
+    once = np.repeat(np.arange(12), counts)
+    shares = np.where(np.diff(once, prepend=-1) > 0, 1.0, 0.0)  # the first has it all
+
+    def temperature(rows, coef, weight):
+        bank = GramBank((features[rows] @ features[rows].T)[:, None, :])
+        problem = make_problem(bank, target[rows], sample_weight=weight)
+        return calibration.calibrate(problem, Expansion(coef, np.ones(1)))
+
+    weighted = temperature(np.arange(12), coef, counts.astype(float))
+    uneven = temperature(once, coef[once] * shares[:, None], np.ones(len(once)))
+    even = temperature(once, coef[once] / counts[once][:, None], np.ones(len(once)))
+    assert uneven == pytest.approx(weighted, rel=1e-9)
+    assert even == pytest.approx(weighted, rel=1e-9)

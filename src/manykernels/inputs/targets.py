@@ -12,7 +12,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 
 @dataclass(frozen=True)
-class Labeled:
+class TrainingLabels:
     """The rows to learn from: those with a positive weight.
 
     A row of weight zero is a row that is not there.
@@ -32,7 +32,7 @@ class Labeled:
         class_weight: Any = None,
         classes: np.ndarray | None = None,
         owner: str = "MKLClassifier",
-    ) -> Labeled:
+    ) -> TrainingLabels:
         """Check labels and weights of a checked X; find the classes if not given.
 
         Messages speak of the estimator `owner`.

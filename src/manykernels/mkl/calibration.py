@@ -3,82 +3,204 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
-from scipy.optimize import minimize_scalar
-from scipy.special import log_softmax
+from scipy.optimize import brentq
+from scipy.special import softmax
 
+from manykernels.banks import Bank, OnDemandBank
 from manykernels.banks.base import support_of
 from manykernels.base.arrays import Array, Index, Values
+from manykernels.inputs.tables import reads_matrices
+from manykernels.mkl.model import BlockModel
 from manykernels.solvers import Expansion, Problem
 
 LOG_RANGE = (-6.0, 6.0)
-ENOUGH_ROWS = 4000
+ENOUGH_ROWS = 4000  # for one number
 BLOCK = 256  # of these rows at a time
 MOST_NEIGHBORS = 1000  # support rows that may stand in for another
 JITTERS = (1e-6, 1e-4, 1e-2)  # of the mean diagonal, as kernels may be singular
+SAME = 1e-6  # of the diagonals: what rounding makes of a distance of zero
+DIGITS = 9  # of scores that copies of a row share
+Labels = NDArray[np.int64]
 
 
-def calibrate(problem: Problem, model: Expansion) -> float:
+@dataclass(frozen=True)
+class TrainingScores:
+    """Scores of (some of) a model's training rows, and what belongs to them."""
+
+    scores: Array  # (rows, classes)
+    target: Labels  # (rows,)
+    weight: Array  # (rows,)
+    place: Index  # (rows,) among the support rows; -1 for rows without coefficients
+
+    @classmethod
+    def of(cls, problem: Problem, model: Expansion, rows: Index) -> TrainingScores:
+        """Scores of these rows, from the kernels."""
+        if len(rows) == problem.n_rows:
+            scores = problem.bank.scores(model.coef, model.weights)
+        else:
+            blocks = _combined(problem.bank, model.weights, rows)
+            scores = np.concatenate([block @ model.coef for block in blocks])
+        support = support_of(model.coef)
+        place = np.full(problem.n_rows, -1)
+        place[support] = np.arange(len(support))
+        target, weight = problem.target[rows], problem.sample_weight[rows]
+        return cls(scores, target, weight, place[rows])
+
+    def unseen(self, own_parts: Array) -> Array:
+        """Scores as if each row, with its copies, had been left out.
+
+        A row without coefficients would score the same, unless it is a copy of a row
+        that has some: then they share label and scores.
+        """
+        scale = max(np.abs(self.scores).max(initial=0.0), np.finfo(float).tiny)
+        keys = np.column_stack([self.target, np.round(self.scores / scale, DIGITS)])
+        _, kind = np.unique(keys, axis=0, return_inverse=True)
+        place_of_kind = np.full(len(keys), -1)
+        with_coef = self.place >= 0
+        place_of_kind[kind[with_coef]] = self.place[with_coef]
+        place = np.where(with_coef, self.place, place_of_kind[kind])
+        return self.scores - np.where(place[:, None] >= 0, own_parts[place], 0.0)
+
+    def temperature(self, own_parts: Array) -> float:
+        """The temperature that suits the scores of rows left out."""
+        return fit_temperature(self.unseen(own_parts), self.target, self.weight)
+
+
+@dataclass
+class Temperature:
+    """The temperature of a model: a number, computed when it is first asked for.
+
+    Examples
+    --------
+    >>> Temperature(2.0).value()
+    2.0
+    """
+
+    known: float | None = None
+    training: TrainingScores | None = None
+    model: BlockModel | None = None  # has the support rows
+    labels: Labels | None = None  # (support rows,)
+
+    def value(self) -> float:
+        """The number; all else is forgotten once it is known."""
+        if self.known is None:
+            model, training, labels = self.model, self.training, self.labels
+            assert model is not None and training is not None and labels is not None
+            # In double precision, so that copies of a row are found in any storage.
+            bank = OnDemandBank(model.kernels.astype(np.float64))
+            found = Expansion(model.coef, model.weights)
+            own = own_parts(bank, found, np.arange(len(labels)), labels)
+            self.known = training.temperature(own)
+            self.training = self.model = self.labels = None
+        return self.known
+
+
+def calibrate(problem: Problem, found: Expansion) -> float:
     """The temperature for a model, from estimates of leave-one-out scores.
 
-    One number needs no more than some thousands of rows. Scores learnt with the log
-    loss are logarithms of probabilities as they are.
+    Scores learned with the log loss are logarithms of probabilities as they are.
     """
     if problem.loss.name == "log":
         return 1.0
-    if problem.n_rows <= ENOUGH_ROWS:
-        rows = np.arange(problem.n_rows)
-        scores = problem.bank.scores(model.coef, model.weights)
-    else:
-        sample = np.random.default_rng(0).permutation(problem.n_rows)
-        rows = np.sort(sample[:ENOUGH_ROWS])
-        scores = _scores_of(problem, model, rows)
-    spans = support_spans(problem, model)[rows]
-    held_out = held_out_scores(scores, model.coef[rows], spans)
-    return fit_temperature(held_out, problem.target[rows], problem.sample_weight[rows])
+    training = TrainingScores.of(problem, found, _sample(problem.n_rows))
+    return training.temperature(_own_parts(problem, found))
 
 
-def _scores_of(problem: Problem, model: Expansion, rows: Index) -> Array:
-    return np.concatenate(
-        [block @ model.coef for block in _combined(problem, model, rows)]
+def calibrate_later(problem: Problem, found: Expansion, model: Any) -> Temperature:
+    """The same when it is asked for, where the model keeps its support rows.
+
+    Models of explicit features and of given matrices keep none: they are calibrated
+    now, while the kernels are at hand.
+    """
+    given = reads_matrices(model.kernels.kernels)
+    keeps_rows = isinstance(model, BlockModel) and not given
+    if problem.loss.name == "log" or not keeps_rows:
+        return Temperature(calibrate(problem, found))
+    training = TrainingScores.of(problem, found, _sample(problem.n_rows))
+    return Temperature(None, training, model, problem.target[support_of(found.coef)])
+
+
+def leave_one_out_scores(problem: Problem, found: Expansion) -> Array:
+    """Scores of all training rows as if each had been left out."""
+    training = TrainingScores.of(problem, found, np.arange(problem.n_rows))
+    return training.unseen(_own_parts(problem, found))
+
+
+def _sample(n_rows: int) -> Index:
+    if n_rows <= ENOUGH_ROWS:
+        return np.arange(n_rows)
+    return np.sort(np.random.default_rng(0).permutation(n_rows)[:ENOUGH_ROWS])
+
+
+def _own_parts(problem: Problem, found: Expansion) -> Array:
+    support = support_of(found.coef)
+    part = Expansion(found.coef[support], found.weights)
+    return own_parts(problem.bank, part, support, problem.target[support])
+
+
+def own_parts(bank: Bank, model: Expansion, rows: Index, labels: Labels) -> Array:
+    """What leaving out each support row, with its copies, takes from its scores.
+
+    S_i times the coefficients of the row and its copies, where S_i is its squared
+    distance from what the other support rows span: they can make up for the rest
+    (Chapelle and Vapnik, 2000). The kernel's own diagonal in place of S_i, as Jaakkola
+    and Haussler (1999) have it, would be far too careful. Copies are rows at distance
+    zero with the same label: a row of weight k is k copies of it.
+
+    Parameters
+    ----------
+    bank : Bank
+    model : Expansion
+        Coefficients of the support rows.
+    rows : array of int
+        The support rows, among those of the bank.
+    labels : array of int
+        Their classes.
+    """
+    # Neighbors are a sample if there are many.
+    shuffled = np.random.default_rng(0).permutation(len(rows))
+    near = np.sort(shuffled[:MOST_NEIGHBORS])
+    blocks = _combined(bank, model.weights, rows[near])
+    gram = np.concatenate([np.empty((0, len(rows)))] + [b[:, rows] for b in blocks])
+    diagonal = (bank.diagonals() @ model.weights)[rows]
+    first = _first_copies(gram, diagonal, near, labels)
+    totals = np.zeros_like(model.coef)
+    np.add.at(totals, first, model.coef)
+    distinct = first[near] == near
+    spans = _spans(gram[distinct], diagonal, near[distinct])
+    return np.asarray(spans[first][:, None] * totals[first])
+
+
+def _first_copies(gram: Array, diagonal: Array, near: Index, labels: Labels) -> Index:
+    """The first of the neighbors that each support row is a copy of, else itself."""
+    sums = diagonal[near][:, None] + diagonal
+    same = (sums - 2.0 * gram <= SAME * sums) & (labels[near][:, None] == labels)
+    return np.where(
+        same.any(axis=0), near[np.argmax(same, axis=0)], np.arange(len(labels))
     )
 
 
-def _combined(problem: Problem, model: Expansion, rows: Index) -> Iterator[Values]:
-    for start in range(0, len(rows), BLOCK):
-        yield problem.bank.combine(model.weights, rows[start : start + BLOCK])
-
-
-def held_out_scores(scores: Array, coef: Array, spans: Array) -> Array:
-    """Training scores as if each row had been left out, s_i - S_i coef_i.
-
-    A row without coefficients would score the same. For a support row, S_i is its
-    squared distance from what the other support rows span: they can make up for the
-    rest (Chapelle and Vapnik, 2000). The kernel's own diagonal in place of S_i, as
-    Jaakkola and Haussler (1999) have it, would be far too careful.
-    """
-    return scores - spans[:, None] * coef
-
-
-def support_spans(problem: Problem, model: Expansion) -> Array:
-    """S_i of every support row, 0 for others; neighbors are a sample if many."""
-    spans = np.where(np.any(model.coef != 0.0, axis=1), 1.0, 0.0)
-    spans *= problem.bank.diagonals() @ model.weights
-    support = support_of(model.coef)
-    shuffled = np.random.default_rng(0).permutation(support)
-    near, far = np.sort(shuffled[:MOST_NEIGHBORS]), shuffled[MOST_NEIGHBORS:]
-    rows = [block[:, support] for block in _combined(problem, model, near)]
-    gram = np.concatenate([np.empty((0, len(support))), *rows])
-    inverse = _inverse_root(gram[:, np.searchsorted(support, near)])
+def _spans(gram: Array, diagonal: Array, near: Index) -> Array:
+    """S_i of every support row, from kernel rows of its neighbors."""
+    inverse = _inverse_root(gram[:, near])
     if inverse is None:
-        return spans
+        return diagonal
+    reach = inverse @ gram
+    spans = np.maximum(diagonal - np.square(reach).sum(axis=0), 0.0)
     spans[near] = 1.0 / np.square(inverse).sum(axis=0)
-    reach = inverse @ gram[:, np.searchsorted(support, far)]
-    spans[far] = np.maximum(spans[far] - np.square(reach).sum(axis=0), 0.0)
-    return spans
+    return np.asarray(spans)
+
+
+def _combined(bank: Bank, weights: Array, rows: Index) -> Iterator[Values]:
+    """Rows of the combined kernel, some at a time."""
+    for start in range(0, len(rows), BLOCK):
+        yield bank.combine(weights, rows[start : start + BLOCK])
 
 
 def _inverse_root(square: Array) -> Array | None:
@@ -93,8 +215,10 @@ def _inverse_root(square: Array) -> Array | None:
     return None
 
 
-def fit_temperature(scores: Array, target: NDArray[np.int64], weight: Array) -> float:
+def fit_temperature(scores: Array, target: Labels, weight: Array) -> float:
     """The t that minimizes the log loss of softmax(scores / t).
+
+    The loss is convex in 1 / t: its slope has one zero, or none within the range.
 
     Examples
     --------
@@ -102,11 +226,15 @@ def fit_temperature(scores: Array, target: NDArray[np.int64], weight: Array) -> 
     >>> round(fit_temperature(scores, np.array([0, 1, 1]), np.ones(3)), 2)
     2.89
     """
-    rows = np.arange(len(target))
+    excess = scores - scores[np.arange(len(target)), target][:, None]
 
-    def log_loss(log_t: float) -> float:
-        logs = log_softmax(scores * np.exp(-log_t), axis=1)
-        return -float(np.average(logs[rows, target], weights=weight))
+    def slope(log_t: float) -> float:
+        shares = softmax(excess * np.exp(-log_t), axis=1)
+        return float(weight @ np.einsum("ik,ik->i", shares, excess))
 
-    best = minimize_scalar(log_loss, bounds=LOG_RANGE, method="bounded")
-    return float(np.exp(best.x))
+    coldest, hottest = LOG_RANGE
+    if slope(coldest) <= 0.0:  # the surer the better
+        return float(np.exp(coldest))
+    if slope(hottest) >= 0.0:
+        return float(np.exp(hottest))
+    return float(np.exp(brentq(slope, coldest, hottest, xtol=1e-13)))

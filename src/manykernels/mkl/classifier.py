@@ -15,23 +15,27 @@ from manykernels.inputs.parameters import choose_generator, require_number
 from manykernels.inputs.reporting import progress_callback
 from manykernels.inputs.tables import require_finite_scores, training_kernels
 from manykernels.inputs.targets import (
-    Labeled,
+    TrainingLabels,
     check_same_classes,
     first_classes,
 )
 from manykernels.kernels import KernelSet
 from manykernels.mkl.base import MKLEstimator
-from manykernels.mkl.calibration import calibrate
+from manykernels.mkl.calibration import Temperature, calibrate_later
 from manykernels.mkl.choices import (
     choose_loss,
     choose_norm,
     choose_solver,
     streams_loss,
 )
-from manykernels.mkl.model import without_rows
+from manykernels.mkl.model import (
+    BlockModel,
+    Model,
+    SupportLabels,
+    without_rows,
+)
 from manykernels.mkl.persistence import save_classifier
 from manykernels.mkl.stream import (
-    OnlinePast,
     OnlineResult,
     OnlineSettings,
     OnlineStep,
@@ -129,7 +133,8 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
     n_iter_ : int
     temperature_ : float
         Divides the scores in `predict_proba`; fitted on estimates of the training
-        rows' leave-one-out scores, and 1 for the log loss.
+        rows' leave-one-out scores when it is first asked for (at the end of `fit` where
+        no rows are kept: explicit features, given matrices), and 1 for the log loss.
     n_features_in_ : int
         Columns of the table, or training rows of given matrices.
     feature_names_in_ : array of str
@@ -211,7 +216,7 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         callback = progress_callback(self.verbose, self.tol, self.callback)
         specs = training_kernels(self.kernels, X, self.approximate, self.rank)
         X = self._check_X(X, reset=True, min_rows=2)
-        rows = Labeled.of(X, y, sample_weight, self.class_weight)
+        rows = TrainingLabels.of(X, y, sample_weight, self.class_weight)
         kernels = self._fit_kernels(specs, X, rows.kept)
         bank = self._build_bank(kernels)
         n_classes = len(rows.classes)
@@ -223,13 +228,21 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         return self._finish(kernels, rows, problem, result)
 
     def _finish(
-        self, kernels: KernelSet, rows: Labeled, problem: Problem, result: SolveResult
-    ) -> MKLClassifier:
+        self,
+        kernels: KernelSet,
+        rows: TrainingLabels,
+        problem: Problem,
+        result: SolveResult,
+        temperature: Temperature | None = None,
+    ) -> Any:
         """Fitted attributes from the solution of a problem."""
         self.classes_ = rows.classes
-        past = OnlinePast.of(kernels, problem, result.model)
-        support = rows.kept[support_of(result.model.coef)]
-        return self._store(past, support, calibrate(problem, result.model), result)
+        found = result.model
+        support = support_of(found.coef)
+        model = without_rows(BlockModel.from_expansion(kernels, found))
+        labels = SupportLabels(rows.target[support], rows.weight[support])
+        temperature = temperature or calibrate_later(problem, found, model)
+        return self._store(model, labels, rows.kept[support], temperature, result)
 
     @available_if(lambda self: streams_loss(self) and learns_online(self))
     def partial_fit(
@@ -246,27 +259,31 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
             All labels that will ever come; needed at the first call.
         sample_weight : array of shape (n,), optional
         """
-        past = getattr(self, "_past", None)
-        if past is None:
+        first = not hasattr(self, "_model")
+        if first:
             classes = first_classes(classes)
         else:
             check_same_classes(classes, self.classes_)
             classes = self.classes_
         settings = self._online_settings(len(classes))
         specs = []
-        if past is None:
+        if first:
             specs = training_kernels(self.kernels, X, self.approximate, self.rank)
-        X = self._check_X(X, reset=past is None)
-        rows = Labeled.of(X, y, sample_weight, self.class_weight, classes)
-        if past is None:
+        X = self._check_X(X, reset=first)
+        rows = TrainingLabels.of(X, y, sample_weight, self.class_weight, classes)
+        if first:
             kernels = self._fit_kernels(specs, X, rows.kept)
             step = OnlineStep.first(kernels, rows, settings)
         else:
-            step = OnlineStep.next(past, X[rows.kept], rows, settings)
-        history = [] if past is None else self.history_
+            X = X[rows.kept]
+            step = OnlineStep.next(self._model, self._labels, X, rows, settings)
+        history = [] if first else self.history_
         result = step.run(choose_generator(self.random_state), history)
         self.classes_ = classes
-        return self._store(result.past, result.support, result.temperature, result)
+        temperature = Temperature(result.temperature)
+        return self._store(
+            result.model, result.labels, result.support, temperature, result
+        )
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores of shape (n, n_classes), or their difference for two classes."""
@@ -309,8 +326,9 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
 
         Support rows, coefficients and weights are kept, not the training kernels; no
         rows where all kernels have explicit features. The file appears whole or not at
-        all; `manykernels.load` reads it. A solver object, a callback and a random state
-        other than a seed are not saved.
+        all; `manykernels.load` reads it, and gives the same probabilities: a
+        temperature that was not asked for yet is computed now. A solver object, a
+        callback and a random state other than a seed are not saved.
 
         Parameters
         ----------
@@ -332,24 +350,26 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
 
     def _store(
         self,
-        past: OnlinePast,
+        model: Model,
+        labels: SupportLabels,
         support: np.ndarray,
-        temperature: float,
+        temperature: Temperature,
         result: SolveResult | OnlineResult,
     ) -> MKLClassifier:
         """Fitted attributes; `support` are the positions of the support rows."""
-        model = past.model
-        # A stream goes on from its rows; a finished fit can do without.
-        online = isinstance(result, OnlineResult)
-        self._model = model if online else without_rows(model)
-        self._past = past
+        self._model, self._labels, self._temperature = model, labels, temperature
         self.kernel_names_ = list(model.kernels.names)
         self.kernel_weights_ = model.weights.T  # kernels on the last axis
         self.dual_coef_ = model.coef
         self.support_ = support
-        self.temperature_ = temperature
         self.objective_ = result.objective
         self.duality_gap_ = result.duality_gap
         self.history_ = result.history
         self.n_iter_ = len(result.history)
         return self
+
+    @property
+    def temperature_(self) -> float:
+        """Divides the scores in `predict_proba`; computed when first asked for."""
+        check_is_fitted(self, "dual_coef_")
+        return self._temperature.value()

@@ -14,7 +14,7 @@ from manykernels.inputs.reporting import (
     warn_unless_converged,
 )
 from manykernels.inputs.tables import training_kernels
-from manykernels.inputs.targets import Labeled
+from manykernels.inputs.targets import TrainingLabels
 from manykernels.mkl.choices import choose_loss, choose_solver
 from manykernels.mkl.classifier import MKLClassifier
 from manykernels.mkl.grid import Grid
@@ -144,7 +144,7 @@ MKLClassifier
         self._make_solver(0)  # raises early
         specs = training_kernels(self.kernels, X, self.approximate, self.rank)
         X = self._check_X(X, reset=True, min_rows=2)
-        rows = Labeled.of(X, y, sample_weight, self.class_weight)
+        rows = TrainingLabels.of(X, y, sample_weight, self.class_weight)
         kernels = self._fit_kernels(specs, X, rows.kept)
         bank = self._build_bank(kernels)
         weighted = sample_weight is not None
@@ -156,7 +156,9 @@ MKLClassifier
         if not self.refit:
             return self
         problem = task.problem(bank, np.arange(len(rows.kept)), LpGroupNorm(p), C)
-        solver = self._make_solver(int(choose_generator(self.random_state).integers(9)))
+        solver = self._make_solver(
+            int(choose_generator(self.random_state).integers(2**31))
+        )
         with shown_log(self.verbose):
             result = solver.solve(problem, None, callback)
         warn_unless_converged(solver, result)

@@ -147,6 +147,16 @@ class FeatureModel:
         return np.concatenate(parts)
 
 
+@dataclass(frozen=True)
+class SupportLabels:
+    """What a stream needs to know of a model's support rows, beside their kernels."""
+
+    target: NDArray[np.int64]  # (support rows,)
+    weight: Array  # (support rows,)
+    # ||sum_i coef_i phi_f(x_i)||^2 for the model's coef; computed anew if not known
+    square_norms: Array | None = None  # (kernels,)
+
+
 Model: TypeAlias = BlockModel | FeatureModel
 
 

@@ -16,6 +16,8 @@ from manykernels.files import (
     write_container,
 )
 from manykernels.files.container import Arrays
+from manykernels.mkl.calibration import Temperature
+from manykernels.mkl.model import SupportLabels
 from manykernels.mkl.soundness import require_sound
 from manykernels.mkl.stream import OnlineEpoch
 from manykernels.solvers import Epoch
@@ -26,7 +28,7 @@ SCALARS = ("objective_", "duality_gap_", "temperature_", "n_iter_", "n_features_
 def save_classifier(estimator: Any, path: str | os.PathLike[str]) -> None:
     """Write support rows, coefficients, weights and settings; no training kernels."""
     arrays: Arrays = []
-    past = estimator._past
+    labels = estimator._labels
     content = {
         "estimator": type(estimator).__name__,
         "params": _plain_params(estimator),
@@ -40,14 +42,13 @@ def save_classifier(estimator: Any, path: str | os.PathLike[str]) -> None:
         "feature_names": _feature_names(estimator),
         "scalars": {name: to_plain(getattr(estimator, name), []) for name in SCALARS},
         "history": [list(line) for line in estimator.history_],
-        "past": to_plain([past.target, past.sample_weight, past.square_norms], arrays),
+        "past": to_plain([labels.target, labels.weight, labels.square_norms], arrays),
     }
     write_container(path, content, arrays)
 
 
 def load_classifier(
     estimators: Mapping[str, type],
-    past: Callable[..., Any],
     path: str | os.PathLike[str],
     functions: Mapping[str, Callable[..., Any]] | None,
     restorers: Mapping[str, Callable[..., Any]] | None = None,
@@ -62,7 +63,7 @@ def load_classifier(
         if special is not None:
             cls = estimators[content["estimator"]]
             return special(cls, content, arrays, functions)
-        return _restore(estimators, past, content, arrays, functions)
+        return _restore(estimators, content, arrays, functions)
     except ModelFileError:
         raise
     except Exception as error:
@@ -74,7 +75,6 @@ def load_classifier(
 
 def _restore(
     estimators: Mapping[str, type],
-    past: Callable[..., Any],
     content: Any,
     arrays: Arrays,
     functions: Mapping[str, Callable[..., Any]] | None,
@@ -96,7 +96,9 @@ def _restore(
     estimator.classes_ = classes.astype(object) if as_object else classes
     estimator.support_ = from_plain(content["support"], arrays)
     for attribute in SCALARS:
-        setattr(estimator, attribute, content["scalars"][attribute])
+        if attribute != "temperature_":
+            setattr(estimator, attribute, content["scalars"][attribute])
+    estimator._temperature = Temperature(content["scalars"]["temperature_"])
     if content["feature_names"] is not None:
         names = np.array(content["feature_names"], dtype=object)
         estimator.feature_names_in_ = names
@@ -104,7 +106,7 @@ def _restore(
     model = estimator._model
     estimator.kernel_names_ = list(model.kernels.names)
     estimator.kernel_weights_, estimator.dual_coef_ = model.weights, model.coef
-    estimator._past = past(model, *from_plain(content["past"], arrays))
+    estimator._labels = SupportLabels(*from_plain(content["past"], arrays))
     require_sound(estimator)
     return estimator
 

@@ -18,11 +18,11 @@ from manykernels.inputs.tables import (
     reads_matrices,
     training_kernels,
 )
-from manykernels.inputs.targets import Labeled
+from manykernels.inputs.targets import TrainingLabels
 from manykernels.kernels import KernelSet
 from manykernels.losses import Squared
 from manykernels.mkl.choices import _listed
-from manykernels.mkl.values import Measured
+from manykernels.mkl.values import TrainingValues
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Problem
 from manykernels.solvers.regression.leave_one_out import held_out_residuals
@@ -154,8 +154,8 @@ def _goal(X: Any, y: Any, task: str) -> _Goal:
         labels = type_of_target(y) in ("binary", "multiclass")
         task = "classification" if labels else "regression"
     if task == "regression":
-        return _Goal(Measured.of(X, y).target, None)
-    rows = Labeled.of(X, y)
+        return _Goal(TrainingValues.of(X, y).target, None)
+    rows = TrainingLabels.of(X, y)
     indicator = np.eye(len(rows.classes))[rows.target]
     return _Goal(indicator - indicator.mean(axis=0), rows.target)
 

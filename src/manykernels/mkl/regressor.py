@@ -26,7 +26,7 @@ from manykernels.mkl.regression_choices import (
     choose_regression_solver,
 )
 from manykernels.mkl.regressor_files import save_regressor
-from manykernels.mkl.values import Measured
+from manykernels.mkl.values import TrainingValues
 from manykernels.solvers import Expansion, Problem, SolveResult
 
 
@@ -200,7 +200,7 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
         self._check_checkpoint()
         specs = training_kernels(self.kernels, X, self.approximate, self.rank)
         X = self._check_X(X, reset=True, min_rows=2)
-        rows = Measured.of(X, y, sample_weight, self.fit_intercept)
+        rows = TrainingValues.of(X, y, sample_weight, self.fit_intercept)
         kernels = self._fit_kernels(specs, X, rows.kept)
         bank, n_outputs = self._build_bank(kernels), rows.target.shape[1]
         problem = Problem(bank, rows.target, n_outputs, loss, norm, C, rows.weight)
@@ -262,7 +262,7 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
             )
 
     def _store(
-        self, kernels: KernelSet, rows: Measured, result: SolveResult
+        self, kernels: KernelSet, rows: TrainingValues, result: SolveResult
     ) -> MKLRegressor:
         self.objective_: Any = result.objective
         self.duality_gap_: Any = result.duality_gap
@@ -271,7 +271,7 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
         return self._store_model(kernels, rows, result.model)
 
     def _store_each(
-        self, kernels: KernelSet, rows: Measured, results: list[SolveResult]
+        self, kernels: KernelSet, rows: TrainingValues, results: list[SolveResult]
     ) -> MKLRegressor:
         self.objective_ = np.array([result.objective for result in results])
         self.duality_gap_ = np.array([result.duality_gap for result in results])
@@ -280,7 +280,7 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
         return self._store_model(kernels, rows, side_by_side(results))
 
     def _store_model(
-        self, kernels: KernelSet, rows: Measured, found: Expansion
+        self, kernels: KernelSet, rows: TrainingValues, found: Expansion
     ) -> MKLRegressor:
         model = BlockModel.from_expansion(kernels, found)
         self._model = without_rows(model)

@@ -29,7 +29,7 @@ from manykernels.mkl.regressor_files import save_regressor
 from manykernels.mkl.search import make_folds
 from manykernels.mkl.search_cv import SearchMixin
 from manykernels.mkl.tasks import ValueTask
-from manykernels.mkl.values import Measured
+from manykernels.mkl.values import TrainingValues
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Epoch, Problem, SolveResult
 
@@ -163,7 +163,7 @@ duality_gap_, history_, n_iter_, n_features_in_, feature_names_in_ : see MKLRegr
         self._make_solver(0)  # raises early
         specs = training_kernels(self.kernels, X, self.approximate, self.rank)
         X = self._check_X(X, reset=True, min_rows=2)
-        rows = Measured.of(X, y, sample_weight, self.fit_intercept)
+        rows = TrainingValues.of(X, y, sample_weight, self.fit_intercept)
         kernels = self._fit_kernels(specs, X, rows.kept)
         bank = self._build_bank(kernels)
         task = self._task(rows, loss, sample_weight is not None)
@@ -202,7 +202,7 @@ duality_gap_, history_, n_iter_, n_features_in_, feature_names_in_ : see MKLRegr
     def _make_solver(self, seed: int) -> Any:
         return choose_regression_solver(self.solver, self.tol, self.max_iter, seed)
 
-    def _task(self, rows: Measured, loss: Loss, weighted: bool) -> ValueTask:
+    def _task(self, rows: TrainingValues, loss: Loss, weighted: bool) -> ValueTask:
         return ValueTask(
             rows.target + rows.intercept,
             rows.weight,
@@ -216,13 +216,15 @@ duality_gap_, history_, n_iter_, n_features_in_, feature_names_in_ : see MKLRegr
     def _refit(
         self,
         kernels: KernelSet,
-        rows: Measured,
+        rows: TrainingValues,
         problem: Problem,
         pairs: list[tuple[float, float]],
         callback: Callable[[Epoch], object] | None,
     ) -> None:
         """Solve on all rows with the best pair; targets of the same pair together."""
-        solver = self._make_solver(int(choose_generator(self.random_state).integers(9)))
+        solver = self._make_solver(
+            int(choose_generator(self.random_state).integers(2**31))
+        )
         results: dict[int, SolveResult] = {}
         with shown_log(self.verbose):
             for pair in dict.fromkeys(pairs):

@@ -12,6 +12,7 @@ from manykernels.mkl.grid import Grid
 from manykernels.mkl.search import Fold, Search
 from manykernels.mkl.tasks import Task
 
+FITTED = ("_model", "_labels", "_temperature")
 OWN = ("ps", "Cs", "cv", "scoring", "n_jobs", "refit")  # parameters of a search
 
 
@@ -66,7 +67,7 @@ class SearchMixin:
         fitted = {
             name: value
             for name, value in vars(self).items()
-            if (name.endswith("_") and name not in found) or name in ("_model", "_past")
+            if (name.endswith("_") and name not in found) or name in FITTED
         }
         vars(model).update(fitted)
         return model

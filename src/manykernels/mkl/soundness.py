@@ -24,7 +24,7 @@ def _require_consistent(estimator: Any) -> None:
     sizes = model_sizes(estimator, n_classes) | {
         "weights": estimator._model.weights.ndim == 1,
         "classes": n_classes >= 2,
-        "labels": estimator._past.target.shape == estimator.support_.shape,
+        "labels": estimator._labels.target.shape == estimator.support_.shape,
     }
     require_all(sizes)
 

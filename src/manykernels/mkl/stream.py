@@ -12,17 +12,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from manykernels.banks import Bank, OnDemandBank, Storage, build_bank
-from manykernels.banks.base import support_of
 from manykernels.base.threads import one_blas_thread
 from manykernels.inputs.tables import reads_matrices
-from manykernels.inputs.targets import Labeled
+from manykernels.inputs.targets import TrainingLabels
 from manykernels.kernels import KernelSet
 from manykernels.losses import Loss
-from manykernels.mkl.calibration import fit_temperature, held_out_scores
+from manykernels.mkl.calibration import fit_temperature
 from manykernels.mkl.choices import choose_norm
-from manykernels.mkl.model import BlockModel
+from manykernels.mkl.model import BlockModel, Model, SupportLabels
 from manykernels.norms import LpGroupNorm
-from manykernels.solvers import Epoch, Expansion, InterruptedFitWarning, Problem
+from manykernels.solvers import Epoch, InterruptedFitWarning, Problem
 from manykernels.solvers.budget import POLICIES, Budget
 from manykernels.solvers.loop import relative_gap
 from manykernels.solvers.requirements import require_hinge
@@ -97,32 +96,6 @@ class OnlineEpoch(NamedTuple):
 
 
 @dataclass(frozen=True)
-class OnlinePast:
-    """What an online learner remembers: a model and the labels of its support rows."""
-
-    model: BlockModel
-    target: np.ndarray  # (support rows,)
-    sample_weight: np.ndarray  # (support rows,)
-    # ||sum_i coef_i phi_f(x_i)||^2 for the model's coef; computed anew if not known
-    square_norms: np.ndarray | None = None  # (blocks,)
-
-    @classmethod
-    def of(cls, kernels: KernelSet, problem: Problem, model: Expansion) -> OnlinePast:
-        """What remains of a fit."""
-        support = support_of(model.coef)
-        kept = BlockModel.from_expansion(kernels, model)
-        return cls(kept, problem.target[support], problem.sample_weight[support])
-
-    def theta(self, norm: LpGroupNorm) -> tuple[np.ndarray, np.ndarray | None]:
-        """theta = q coef for the weights that mirror descent uses, and its norms."""
-        known = self.model.expansion(norm)
-        factor = norm.q / float(known.weights.sum())
-        if self.square_norms is None:
-            return norm.q * known.coef, None
-        return norm.q * known.coef, factor * factor * self.square_norms
-
-
-@dataclass(frozen=True)
 class OnlineSettings:
     """What every step of one learner shares."""
 
@@ -152,7 +125,8 @@ class OnlineSettings:
 class OnlineResult:
     """The model after a call, with all that the estimator shows of it."""
 
-    past: OnlinePast
+    model: BlockModel
+    labels: SupportLabels
     support: np.ndarray  # positions among the earlier support rows and the new rows
     objective: float
     duality_gap: float
@@ -174,7 +148,7 @@ class OnlineStep:
 
     @classmethod
     def first(
-        cls, kernels: KernelSet, rows: Labeled, settings: OnlineSettings
+        cls, kernels: KernelSet, rows: TrainingLabels, settings: OnlineSettings
     ) -> OnlineStep:
         """Begin with these rows."""
         theta = np.zeros((0, settings.n_classes))
@@ -184,13 +158,18 @@ class OnlineStep:
 
     @classmethod
     def next(
-        cls, past: OnlinePast, X: Any, rows: Labeled, settings: OnlineSettings
+        cls,
+        model: Model,
+        labels: SupportLabels,
+        X: Any,
+        rows: TrainingLabels,
+        settings: OnlineSettings,
     ) -> OnlineStep:
         """Continue with new rows: none of the past rows is visited again."""
-        kernels = past.model.kernels.extend(X)
-        target = np.concatenate([past.target, rows.target])
-        weight = np.concatenate([past.sample_weight, rows.weight])
-        theta, square_norms = past.theta(settings.norm)
+        kernels = model.kernels.extend(X)
+        target = np.concatenate([labels.target, rows.target])
+        weight = np.concatenate([labels.weight, rows.weight])
+        theta, square_norms = _theta(model, labels, settings.norm)
         stream = Stream(kernels, settings.norm, theta, square_norms)
         n_past = len(theta)
         positions = np.concatenate([np.arange(n_past), n_past + rows.kept])
@@ -219,9 +198,9 @@ class OnlineStep:
             **_progress(history, right, len(order)),
         )
         gap = max(objective - bound, 0.0)
-        past, support = self._past(), self.positions[self.stream.support]
+        support = self.positions[self.stream.support]
         return OnlineResult(
-            past, support, objective, gap, temperature, [*history, line]
+            *self._result(), support, objective, gap, temperature, [*history, line]
         )
 
     def _problem(self, rows: np.ndarray) -> Problem:
@@ -269,11 +248,11 @@ class OnlineStep:
         norms = model.weights * np.sqrt(stream.square_norms) / stream.norm.q
         objective = problem.primal_value(scores, norms)
         diagonal = model.weights @ problem.bank.diagonals().T
-        held_out = held_out_scores(scores, coef[rows], diagonal)
+        held_out = scores - diagonal[:, None] * coef[rows]
         temperature = fit_temperature(held_out, problem.target, problem.sample_weight)
         return objective, _dual_bound(problem, coef[rows]), temperature
 
-    def _past(self) -> OnlinePast:
+    def _result(self) -> tuple[BlockModel, SupportLabels]:
         """The model on its support rows, in order of arrival."""
         stream, support = self.stream, self.stream.support
         found = stream.model()
@@ -281,9 +260,19 @@ class OnlineStep:
         kernels = self.kernels.for_new_rows(support)
         model = BlockModel(kernels, total * found.coef, found.weights / total)
         square_norms = (total / stream.norm.q) ** 2 * stream.square_norms
-        return OnlinePast(
-            model, self.target[support], self.weight[support], square_norms
-        )
+        target, weight = self.target[support], self.weight[support]
+        return model, SupportLabels(target, weight, square_norms)
+
+
+def _theta(
+    model: Model, labels: SupportLabels, norm: LpGroupNorm
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """theta = q coef for the weights that mirror descent uses, and its norms."""
+    known = model.expansion(norm)
+    factor = norm.q / float(known.weights.sum())
+    if labels.square_norms is None:
+        return norm.q * known.coef, None
+    return norm.q * known.coef, factor * factor * labels.square_norms
 
 
 def _dual_bound(problem: Problem, coef: np.ndarray) -> float:

@@ -12,7 +12,7 @@ from manykernels.inputs.targets import _check_weights
 
 
 @dataclass(frozen=True)
-class Measured:
+class TrainingValues:
     """The rows to learn from: those with a positive weight.
 
     A row of weight zero is a row that is not there.
@@ -27,7 +27,7 @@ class Measured:
     @classmethod
     def of(
         cls, X: Any, y: Any, sample_weight: Any = None, center: bool = True
-    ) -> Measured:
+    ) -> TrainingValues:
         """Check targets and weights of a checked X; take off the weighted mean."""
         rows = X[0] if isinstance(X, list) else X
         y = _check_values(rows, y)

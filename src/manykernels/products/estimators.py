@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_y
 
 from manykernels.inputs.reporting import progress_callback
-from manykernels.inputs.targets import Labeled
+from manykernels.inputs.targets import TrainingLabels
 from manykernels.products.losses import Logistic, ScoreLoss, SmoothedHinge
 from manykernels.products.polynomial_mkl import (
     PolynomialMKL,
@@ -326,7 +326,7 @@ class PolynomialMKLClassifier(ClassifierMixin, PolynomialMKL):
         p, loss, solver = choose_p(self.p), _choose_loss(self.loss), choose_fit(self)
         callback = progress_callback(self.verbose, self.tol, self.callback)
         given, X = X, check_X(self, X, reset=True, min_rows=2)
-        rows = Labeled.of(X, y, owner=type(self).__name__)
+        rows = TrainingLabels.of(X, y, owner=type(self).__name__)
         ready = prepare(self, X, given)
         positive = [1] if len(rows.classes) == 2 else range(len(rows.classes))
         fits = []

@@ -11,7 +11,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from manykernels.banks import Bank
-from manykernels.banks.base import support_of
 from manykernels.banks.combined import weighted_sum
 from manykernels.base.arrays import Array
 from manykernels.inputs.parameters import Number, Rules, Whole, check_parameters
@@ -21,14 +20,13 @@ from manykernels.inputs.reporting import (
     warn_unless_converged,
 )
 from manykernels.inputs.tables import training_kernels
-from manykernels.inputs.targets import Labeled
+from manykernels.inputs.targets import TrainingLabels
 from manykernels.kernels import KernelSet
 from manykernels.losses import MulticlassHinge
-from manykernels.mkl.calibration import calibrate
 from manykernels.mkl.choices import choose_solver
 from manykernels.mkl.classifier import MKLClassifier
 from manykernels.mkl.persistence import save_classifier
-from manykernels.mkl.stream import OnlinePast
+from manykernels.mkl.search_cv import FITTED
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Expansion, Problem, SolveResult
 
@@ -38,7 +36,7 @@ class Training(NamedTuple):
 
     kernels: KernelSet
     bank: Bank
-    rows: Labeled
+    rows: TrainingLabels
     counts: Array | None  # weights of the rows as they came, without class weights
 
 
@@ -121,7 +119,7 @@ class CombinedKernelClassifier(MKLClassifier):
         specs = training_kernels(self.kernels, X)
         X = self._check_X(X, reset=True, min_rows=2)
         owner = type(self).__name__
-        rows = Labeled.of(X, y, sample_weight, self.class_weight, owner=owner)
+        rows = TrainingLabels.of(X, y, sample_weight, self.class_weight, owner=owner)
         kernels = self._fit_kernels(specs, X, rows.kept)
         bank = self._build_bank(kernels)
         counts = None
@@ -133,9 +131,9 @@ class CombinedKernelClassifier(MKLClassifier):
         weights = normalized(self._find_weights(data))
         problem = self._problem(weighted_sum(data.bank, weights), data.rows)
         result = self._solve_one(problem)
-        temperature = calibrate(problem, result.model)
-        model = Expansion(result.model.weights[0] * result.model.coef, weights)
-        return self._store_sum(data, problem, model, temperature, result)
+        found = Expansion(result.model.weights[0] * result.model.coef, weights)
+        problem, result = replace(problem, bank=data.bank), replace(result, model=found)
+        return self._finish(data.kernels, data.rows, problem, result)
 
     @abstractmethod
     def _find_weights(self, data: Training) -> Array:
@@ -145,7 +143,7 @@ class CombinedKernelClassifier(MKLClassifier):
         """The C of the SVM on the combined kernel."""
         return float(self.C)
 
-    def _problem(self, bank: Bank, rows: Labeled) -> Problem:
+    def _problem(self, bank: Bank, rows: TrainingLabels) -> Problem:
         """The SVM on a bank of one block."""
         loss, norm, n_classes = MulticlassHinge(), LpGroupNorm(2.0), len(rows.classes)
         C = self._svm_C()
@@ -161,19 +159,6 @@ class CombinedKernelClassifier(MKLClassifier):
 
     def _make_solver(self, seed: Any) -> Any:
         return choose_solver("auto", self.tol, self.max_iter, seed)
-
-    def _store_sum(
-        self,
-        data: Training,
-        problem: Problem,
-        model: Expansion,
-        temperature: float,
-        result: SolveResult,
-    ) -> Any:
-        """Fitted attributes of a model on the weighted sum of the kernels."""
-        past = OnlinePast.of(data.kernels, problem, model)
-        support = data.rows.kept[support_of(model.coef)]
-        return self._store(past, support, temperature, result)
 
     @property
     def partial_fit(self) -> Any:  # type: ignore[override]
@@ -204,7 +189,7 @@ class CombinedKernelClassifier(MKLClassifier):
         fitted = {
             name: value
             for name, value in vars(self).items()
-            if name.endswith("_") or name in ("_model", "_past")
+            if name.endswith("_") or name in FITTED
         }
         plain.__dict__.update(fitted)
         return plain

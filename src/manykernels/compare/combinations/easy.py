@@ -18,9 +18,9 @@ from manykernels.compare.combinations.base import (
 )
 from manykernels.inputs.parameters import Number
 from manykernels.mkl.calibration import (
+    Temperature,
     fit_temperature,
-    held_out_scores,
-    support_spans,
+    leave_one_out_scores,
 )
 from manykernels.solvers import Expansion, SolveResult
 
@@ -169,10 +169,10 @@ n_features_in_, feature_names_in_ : see `MKLClassifier`
             np.column_stack([one.weights for one in found]),
         )
         unseen = np.column_stack([one.unseen for one in found])
-        temperature = fit_temperature(unseen, rows.target, rows.weight)
+        temperature = Temperature(fit_temperature(unseen, rows.target, rows.weight))
         problem = self._problem(data.bank, rows)  # for its labels and weights only
         result = _together([one.result for one in found], model)
-        return self._store_sum(data, problem, model, temperature, result)
+        return self._finish(data.kernels, rows, problem, result, temperature)
 
     def _separate(self, data: Training, own: np.ndarray, weights: Array) -> _Separator:
         """The SVM that tells some rows from the others."""
@@ -182,9 +182,7 @@ n_features_in_, feature_names_in_ : see `MKLClassifier`
         problem = self._problem(weighted_sum(data.bank, weights), two)
         result = self._solve_one(problem)
         model = result.model
-        scores = problem.bank.scores(model.coef, model.weights)
-        spans = support_spans(problem, model)
-        unseen = held_out_scores(scores, model.coef, spans)
+        unseen = leave_one_out_scores(problem, model)
         coef = model.weights[0] * (model.coef[:, 1] - model.coef[:, 0])
         return _Separator(weights, coef, unseen[:, 1] - unseen[:, 0], result)
 

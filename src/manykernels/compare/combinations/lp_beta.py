@@ -21,7 +21,7 @@ from manykernels.compare.combinations.base import (
 from manykernels.files.plain import storable
 from manykernels.inputs.parameters import Number, OneOf
 from manykernels.kernels import KernelSet
-from manykernels.mkl.calibration import fit_temperature
+from manykernels.mkl.calibration import Temperature, fit_temperature
 from manykernels.mkl.search import Fold, make_folds
 from manykernels.solvers import Problem
 
@@ -286,7 +286,8 @@ verbose, random_state : see `MKLClassifier`
         found = mix_scores(unseen, rows.target, rows.weight, self.nu, per_class)
         factors = np.atleast_2d(found.weights).T[:, None]  # (kernels, 1, classes or 1)
         mixed = np.sum(factors * unseen, axis=0)
-        self.temperature_ = fit_temperature(mixed, rows.target, rows.weight)
+        temperature = fit_temperature(mixed, rows.target, rows.weight)
+        self._temperature = Temperature(temperature)
         self.margin_, self.objective_ = found.margin, found.objective
         self.n_iter_ = max(part.n_epochs for part in parts)
         coefs = np.stack([part.coef for part in parts])

@@ -22,7 +22,7 @@ from manykernels.kernels import (
     Laplacian,
 )
 from manykernels.kernels.psd import check_matrix, sample_rows
-from manykernels.mkl.calibration import calibrate
+from manykernels.mkl.calibration import Temperature, calibrate
 
 # exp(-distance): every positive power is a kernel again.
 EXPONENTIAL = (RBF, Laplacian, ChiSquared, Distance)
@@ -155,7 +155,7 @@ temperature_, n_features_in_, feature_names_in_ : see `MKLClassifier`
         self.kernel_names_ = list(data.kernels.names)
         self.dual_coef_ = self._model.coef
         self.support_ = data.rows.kept[support]
-        self.temperature_ = calibrate(problem, result.model)
+        self._temperature = Temperature(calibrate(problem, result.model))
         self.objective_ = result.objective
         self.duality_gap_ = result.duality_gap
         self.history_ = result.history
