@@ -41,7 +41,7 @@ def test_the_budget_is_never_exceeded(policy, budget, digits):
         part = slice(start, start + 80)
         model.partial_fit(digits.X[part], digits.y[part], classes=CLASSES)
         assert len(model.dual_coef_) == len(model.support_) <= budget
-        assert model._model.kernels.n_reference == len(model._past.target) <= budget
+        assert model._model.kernels.n_reference == len(model._labels.target) <= budget
         assert model.history_[-1].support == len(model.dual_coef_)
     assert len(model.dual_coef_) == budget
     assert model.decision_function(digits.X_new).shape == (600, 10)
