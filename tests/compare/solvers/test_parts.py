@@ -7,9 +7,9 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from manykernels.compare import SMOMKL
-from manykernels.compare.solvers.cuts import Cuts
-from manykernels.compare.solvers.inner import FrozenSVM
+from manykernels.compare.solvers.silp import Cuts
 from manykernels.compare.solvers.simple_mkl import reduced_direction
+from manykernels.compare.solvers.wrapper import FrozenSVM
 from manykernels.hot import smo
 from tests.compare.solvers.cases import case, exact
 from tests.oracles.optimum import cvxpy_optimum

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
-import numpy as np
-
-from manykernels.compare.solvers.alternating import Alternation
-from manykernels.compare.solvers.inner import FIRST_GOAL, run_wrapper
-from manykernels.compare.solvers.requirements import require_combinable
-from manykernels.solvers.loop import Callback, Checkpoint, SolveResult
+from manykernels.compare.solvers.kloft import Alternation
+from manykernels.compare.solvers.wrapper import Wrapper, WrapperSolver
+from manykernels.solvers.mixture import DualMixture
 from manykernels.solvers.problem import Expansion, Problem
-from manykernels.solvers.requirements import require_hinge
 
 
 @dataclass(frozen=True)
-class GroupLassoMKL:
+class GroupLassoMKL(WrapperSolver):
     r"""Alternate an SVM with :math:`d_f = \|w_f\| / \sum_g \|w_g\|`, for p = 1.
 
     The squared group lasso :math:`\frac12 (\sum_f \|w_f\|)^2` is the minimum of
@@ -43,6 +38,7 @@ class GroupLassoMKL:
 
     Examples
     --------
+    >>> import numpy as np
     >>> from manykernels.banks import GramBank
     >>> from manykernels.losses import MulticlassHinge
     >>> from manykernels.norms import LpGroupNorm
@@ -54,24 +50,6 @@ class GroupLassoMKL:
     (0.25, [1.0, 0.0])
     """
 
-    certified: ClassVar[bool] = True  # warns where the gap stays above tol
-
-    tol: float = 1e-2
-    max_iter: int = 500
-    random_state: int | np.random.Generator | None = None
-    svm_tol: float = FIRST_GOAL
-
-    def solve(
-        self,
-        problem: Problem,
-        start: Expansion | None = None,
-        callback: Callback | None = None,
-        checkpoint: Checkpoint | None = None,
-    ) -> SolveResult:
-        """Solve to the relative gap `tol`, or until `max_iter` rounds are spent."""
-        name = type(self).__name__
-        require_hinge(problem, name)
-        require_combinable(problem, name)
-        rng = np.random.default_rng(self.random_state)
-        search = Alternation(problem, start, rng, self.tol, self.max_iter, self.svm_tol)
-        return run_wrapper(search, callback, checkpoint)
+    def search(self, problem: Problem, start: Expansion) -> Wrapper:
+        """SVMs, with weights in closed form between them."""
+        return Alternation(problem, start, DualMixture(problem.norm), self)

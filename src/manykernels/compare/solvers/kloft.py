@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
-import numpy as np
-
-from manykernels.compare.solvers.alternating import Alternation
-from manykernels.compare.solvers.inner import FIRST_GOAL, run_wrapper
-from manykernels.compare.solvers.requirements import (
-    require_combinable,
+from manykernels.compare.solvers.wrapper import (
+    Wrapper,
+    WrapperSolver,
     require_smooth_weights,
 )
-from manykernels.solvers.loop import Callback, Checkpoint, SolveResult
+from manykernels.solvers.loop import Iterate
+from manykernels.solvers.mixture import DualMixture
 from manykernels.solvers.problem import Expansion, Problem
-from manykernels.solvers.requirements import require_hinge
+
+FEW_SWEEPS = 0.5  # part of the gap that an interleaved SVM may leave unsolved
 
 
 @dataclass(frozen=True)
-class Kloft:
+class Kloft(WrapperSolver):
     r"""Alternate an SVM with :math:`d_f \propto \|w_f\|^{2-p}`, for 1 < p <= 2.
 
     The paper constrains the weights, :math:`\|d\|_r \le 1`, and calls r p; ours is
@@ -47,6 +45,7 @@ class Kloft:
 
     Examples
     --------
+    >>> import numpy as np
     >>> from manykernels.banks import GramBank
     >>> from manykernels.losses import MulticlassHinge
     >>> from manykernels.norms import LpGroupNorm
@@ -58,34 +57,34 @@ class Kloft:
     (0.25, [1.0, 0.0])
     """
 
-    certified: ClassVar[bool] = True  # warns where the gap stays above tol
-
-    tol: float = 1e-2
-    max_iter: int = 500
     interleaved: bool = False
-    random_state: int | np.random.Generator | None = None
-    svm_tol: float = FIRST_GOAL
 
-    def solve(
-        self,
-        problem: Problem,
-        start: Expansion | None = None,
-        callback: Callback | None = None,
-        checkpoint: Checkpoint | None = None,
-    ) -> SolveResult:
-        """Solve to the relative gap `tol`, or until `max_iter` rounds are spent."""
-        name = type(self).__name__
-        require_hinge(problem, name)
-        require_smooth_weights(problem, name)
-        require_combinable(problem, name)
-        rng = np.random.default_rng(self.random_state)
-        search = Alternation(
-            problem,
-            start,
-            rng,
-            self.tol,
-            self.max_iter,
-            self.svm_tol,
-            self.interleaved,
-        )
-        return run_wrapper(search, callback, checkpoint)
+    def search(self, problem: Problem, start: Expansion) -> Wrapper:
+        """SVMs, with weights in closed form between them."""
+        require_smooth_weights(problem, type(self).__name__)
+        kind = _Interleaved if self.interleaved else Alternation
+        return kind(problem, start, DualMixture(problem.norm), self)
+
+
+class Alternation(Wrapper):
+    r"""Solve for w under d, set :math:`d_f = (\|w_f\| / \|w\|_{2,p})^{2-p}`, repeat.
+
+    The weights are the exact minimizer for the current w, so the objective never rises.
+    """
+
+    def round(self) -> Iterate:
+        """One SVM, then new weights."""
+        solution = self.evaluate(self.weights)
+        iterate = self.iterate(solution)
+        lengths = self.weights * solution.theta_norms
+        self.weights = self.problem.norm.weights(lengths)
+        return iterate
+
+
+class _Interleaved(Alternation):
+    """SVMs end after the few sweeps that bring them halfway."""
+
+    def round(self) -> Iterate:
+        iterate = super().round()
+        self.goal = FEW_SWEEPS * max(self.gap, self.tol)
+        return iterate

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
-from manykernels.compare.solvers.cuts import Cuts
-from manykernels.compare.solvers.inner import FIRST_GOAL, Wrapper, run_wrapper
-from manykernels.compare.solvers.requirements import (
-    require_combinable,
+from manykernels.compare.solvers.silp import Cuts
+from manykernels.compare.solvers.wrapper import (
+    Wrapper,
+    WrapperSolver,
     require_sparse_norm,
 )
 from manykernels.solvers.levels import project_on_level
-from manykernels.solvers.loop import Callback, Checkpoint, Iterate, SolveResult
+from manykernels.solvers.loop import Iterate
 from manykernels.solvers.problem import Expansion, Problem
-from manykernels.solvers.requirements import require_hinge
 
 
 @dataclass(frozen=True)
-class LevelMethod:
+class LevelMethod(WrapperSolver):
     r"""SILP's planes h, but the next d is near the last: p = 1.
 
     :math:`d_{t+1} = \arg\min \|d - d_t\|^2` over the simplex with
@@ -60,13 +58,7 @@ class LevelMethod:
     (0.25, [1.0, 0.0])
     """
 
-    certified: ClassVar[bool] = True  # warns where the gap stays above tol
-
-    tol: float = 1e-2
-    max_iter: int = 500
     level: float = 0.5
-    random_state: int | np.random.Generator | None = None
-    svm_tol: float = FIRST_GOAL
 
     def __post_init__(self) -> None:
         if not 0.0 < self.level < 1.0:
@@ -75,48 +67,24 @@ class LevelMethod:
                 "instance 0.5."
             )
 
-    def solve(
-        self,
-        problem: Problem,
-        start: Expansion | None = None,
-        callback: Callback | None = None,
-        checkpoint: Checkpoint | None = None,
-    ) -> SolveResult:
-        """Solve to the relative gap `tol`, or until `max_iter` rounds are spent."""
-        name = type(self).__name__
-        require_hinge(problem, name)
-        require_sparse_norm(problem, name)
-        require_combinable(problem, name)
-        search = _Levels(problem, start or problem.zero(), self)
-        return run_wrapper(search, callback, checkpoint)
+    def search(self, problem: Problem, start: Expansion) -> Wrapper:
+        """SVMs and projections in turn."""
+        require_sparse_norm(problem, type(self).__name__)
+        return _Levels(problem, start, Cuts(problem.bank.n_blocks), self)
 
 
 class _Levels(Wrapper):
     """The next weights are the last ones, projected on a level set of the planes."""
 
     bound: Cuts
-
-    def __init__(
-        self, problem: Problem, start: Expansion, settings: LevelMethod
-    ) -> None:
-        rng = np.random.default_rng(settings.random_state)
-        cuts = Cuts(problem.bank.n_blocks)
-        super().__init__(
-            problem,
-            start,
-            rng,
-            cuts,
-            settings.tol,
-            settings.max_iter,
-            settings.svm_tol,
-        )
-        self.level = settings.level
+    settings: LevelMethod
 
     def round(self) -> Iterate:
         solution = self.evaluate(self.weights)
         slopes, heights = self.bound.planes()
         lower = float(np.max(slopes @ self.bound.weights + heights))
-        level = (1.0 - self.level) * lower + self.level * self.best
+        tau = self.settings.level
+        level = (1.0 - tau) * lower + tau * self.best
         nearest = project_on_level(self.weights, slopes, heights - level)
         self.weights = self.bound.weights if nearest is None else nearest
         return self.iterate(solution)

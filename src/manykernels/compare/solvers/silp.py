@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
+from scipy.optimize import linprog
 
-from manykernels.compare.solvers.cuts import Cuts
-from manykernels.compare.solvers.inner import FIRST_GOAL, Wrapper, run_wrapper
-from manykernels.compare.solvers.requirements import (
-    require_combinable,
+from manykernels.base.arrays import Array
+from manykernels.compare.solvers.wrapper import (
+    Wrapper,
+    WrapperSolver,
     require_sparse_norm,
 )
-from manykernels.solvers.loop import Callback, Checkpoint, Iterate, SolveResult
+from manykernels.norms.group import LpGroupNorm
+from manykernels.solvers.loop import Iterate
 from manykernels.solvers.problem import Expansion, Problem
-from manykernels.solvers.requirements import require_hinge
+from manykernels.solvers.state import Remembers
 
 
 @dataclass(frozen=True)
-class SILP:
+class SILP(WrapperSolver):
     r"""Maximize t with :math:`\sum_f d_f S_f(A) \ge t` for all dual points A; p = 1.
 
     :math:`S_f(A) = \frac12 \|\theta_f\|^2 - \ell(A)` and d lies in the simplex. A round
@@ -57,32 +58,82 @@ class SILP:
     (0.25, [1.0, 0.0])
     """
 
-    certified: ClassVar[bool] = True  # warns where the gap stays above tol
+    def search(self, problem: Problem, start: Expansion) -> Wrapper:
+        """SVMs and linear programs in turn."""
+        require_sparse_norm(problem, type(self).__name__)
+        return _CuttingPlanes(problem, start, Cuts(problem.bank.n_blocks), self)
 
-    tol: float = 1e-2
-    max_iter: int = 500
-    random_state: int | np.random.Generator | None = None
-    svm_tol: float = FIRST_GOAL
 
-    def solve(
-        self,
-        problem: Problem,
-        start: Expansion | None = None,
-        callback: Callback | None = None,
-        checkpoint: Checkpoint | None = None,
-    ) -> SolveResult:
-        """Solve to the relative gap `tol`, or until `max_iter` rounds are spent."""
-        name = type(self).__name__
-        require_hinge(problem, name)
-        require_sparse_norm(problem, name)
-        require_combinable(problem, name)
-        cuts = Cuts(problem.bank.n_blocks)
-        rng = np.random.default_rng(self.random_state)
-        start = start or problem.zero()
-        search = _CuttingPlanes(
-            problem, start, rng, cuts, self.tol, self.max_iter, self.svm_tol
+class Cuts(Remembers):
+    r"""h(d) = max over t of :math:`\ell_t - \frac12 \sum_f d_f \|\theta_f^t\|^2`.
+
+    Every dual point gives a plane below J(d), the value of the SVM with weights d, so
+    the minimum of h over the simplex is a lower bound of the optimum for p = 1. The
+    linear program behind it also says how to mix the dual points into one whose dual
+    value is at least as good. All points are kept: rows x outputs numbers a round.
+
+    Examples
+    --------
+    >>> cuts = Cuts(n_blocks=2)
+    >>> low = cuts.add(np.ones((1, 2)), 2.0, np.array([1.0, 2.0]))
+    >>> low, cuts.weights.tolist()
+    (0.0, [0.0, 1.0])
+    >>> cuts.add(3.0 * np.ones((1, 2)), 2.0, np.array([2.0, 1.0]))
+    0.875
+    >>> cuts.weights.round(3).tolist(), cuts.coef.tolist()
+    ([0.5, 0.5], [[2.0, 2.0]])
+    """
+
+    remembered = ("value", "coef", "weights", "_coefs", "_linears", "_norms")
+
+    def __init__(self, n_blocks: int) -> None:
+        self.norm = LpGroupNorm(1.0)
+        self.value = -np.inf  # the best dual value
+        self.coef: Array = np.zeros((0, 0))  # and its point
+        self.weights: Array = np.full(n_blocks, 1.0 / n_blocks)  # argmin h
+        self._coefs: list[Array] = []
+        self._linears: list[float] = []
+        self._norms: list[Array] = []
+
+    def add(self, coef: Array, linear: float, theta_norms: Array) -> float:
+        """Take in a dual point, minimize h again; returns the best dual value."""
+        self._coefs.append(coef)
+        self._linears.append(float(linear))
+        self._norms.append(theta_norms)
+        shares = self._minimize()
+        # By the triangle inequality, whatever the precision of the linear program.
+        norms = shares @ np.array(self._norms)
+        value = float(shares @ np.array(self._linears)) - self.norm.dual_value(norms)
+        if value > self.value:
+            self.value = value
+            used = np.flatnonzero(shares)
+            self.coef = sum((shares[t] * self._coefs[t] for t in used), np.zeros(()))
+        return self.value
+
+    def planes(self) -> tuple[Array, Array]:
+        """(slopes, heights): h(d) is the largest of slopes @ d + heights."""
+        return -0.5 * np.array(self._norms) ** 2, np.array(self._linears)
+
+    def _minimize(self) -> Array:
+        """Set `weights` to the minimum of h; returns the planes' multipliers."""
+        slopes, heights = self.planes()
+        unit = max(float(np.abs(slopes).max()), float(heights.max()), 1e-300)
+        n_planes, n_blocks = slopes.shape
+        solved = linprog(
+            np.append(np.zeros(n_blocks), 1.0),
+            A_ub=np.column_stack([slopes / unit, -np.ones(n_planes)]),
+            b_ub=-heights / unit,
+            A_eq=np.append(np.ones(n_blocks), 0.0)[None, :],
+            b_eq=[1.0],
+            bounds=[(0.0, None)] * n_blocks + [(None, None)],
+            method="highs",
         )
-        return run_wrapper(search, callback, checkpoint)
+        if solved.x is None:  # rounding; the last minimum and the last plane are valid
+            return np.asarray(np.eye(n_planes)[-1])
+        weights = np.maximum(solved.x[:-1], 0.0)
+        self.weights = weights / weights.sum()
+        shares = np.maximum(-solved.ineqlin.marginals, 0.0)
+        return np.asarray(shares / shares.sum())
 
 
 class _CuttingPlanes(Wrapper):

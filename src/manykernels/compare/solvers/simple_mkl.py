@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from manykernels.base.arrays import Array
-from manykernels.compare.solvers.inner import FIRST_GOAL, Solution, Wrapper, run_wrapper
-from manykernels.compare.solvers.requirements import (
-    require_combinable,
+from manykernels.compare.solvers.wrapper import (
+    Solution,
+    Wrapper,
+    WrapperSolver,
     require_sparse_norm,
 )
-from manykernels.solvers.loop import Callback, Checkpoint, Iterate, SolveResult
+from manykernels.solvers.loop import Iterate
 from manykernels.solvers.mixture import DualMixture
 from manykernels.solvers.problem import Expansion, Problem
-from manykernels.solvers.requirements import require_hinge
 from manykernels.solvers.state import State
 from manykernels.solvers.working_set import Sums
 
@@ -27,7 +26,7 @@ SHARPER = 0.1  # factor on the SVM's gap where a round found nothing
 
 
 @dataclass(frozen=True)
-class SimpleMKL:
+class SimpleMKL(WrapperSolver):
     r"""Descend :math:`J(d) = \min_w \frac12\sum_f \|w_f\|^2/d_f + loss`; p = 1.
 
     The direction is the gradient :math:`-\frac12\|\theta_f\|^2` minus that of the
@@ -64,32 +63,10 @@ class SimpleMKL:
     (0.25, [1.0, 0.0])
     """
 
-    certified: ClassVar[bool] = True  # warns where the gap stays above tol
-
-    tol: float = 1e-2
-    max_iter: int = 500
-    random_state: int | np.random.Generator | None = None
-    svm_tol: float = FIRST_GOAL
-
-    def solve(
-        self,
-        problem: Problem,
-        start: Expansion | None = None,
-        callback: Callback | None = None,
-        checkpoint: Checkpoint | None = None,
-    ) -> SolveResult:
-        """Solve to the relative gap `tol`, or until `max_iter` rounds are spent."""
-        name = type(self).__name__
-        require_hinge(problem, name)
-        require_sparse_norm(problem, name)
-        require_combinable(problem, name)
-        rng = np.random.default_rng(self.random_state)
-        bound = DualMixture(problem.norm)
-        start = start or problem.zero()
-        search = _Descent(
-            problem, start, rng, bound, self.tol, self.max_iter, self.svm_tol
-        )
-        return run_wrapper(search, callback, checkpoint)
+    def search(self, problem: Problem, start: Expansion) -> Wrapper:
+        """Directions and line searches in turn."""
+        require_sparse_norm(problem, type(self).__name__)
+        return _Descent(problem, start, DualMixture(problem.norm), self)
 
 
 def reduced_direction(weights: Array, gradient: Array) -> Array:

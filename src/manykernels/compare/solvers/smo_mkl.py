@@ -10,16 +10,22 @@ import numpy as np
 
 from manykernels.base.arrays import Array, Index
 from manykernels.base.threads import one_blas_thread
-from manykernels.compare.solvers.requirements import (
-    require_smooth_weights,
-    require_two_classes,
-)
+from manykernels.compare.solvers.wrapper import require_smooth_weights
 from manykernels.hot.smo import SMOState, smo_steps
 from manykernels.solvers.loop import Callback, Checkpoint, Iterate, SolveResult, run
 from manykernels.solvers.problem import Expansion, Problem
 from manykernels.solvers.requirements import require_hinge
 from manykernels.solvers.rows import RowCache
 from manykernels.solvers.state import Remembers, State
+
+
+def require_two_classes(problem: Problem, solver: str) -> None:
+    """Methods with one coefficient per row tell two classes apart."""
+    if problem.n_outputs != 2:
+        raise ValueError(
+            f"{solver} handles two classes, got {problem.n_outputs}; wrap the "
+            "estimator in scikit-learn's OneVsRestClassifier, or choose solver='auto'."
+        )
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,16 @@
-"""The SVM for given kernel weights, and what all wrappers around it share."""
+"""The SVM for given kernel weights, and what all solvers around it share."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import ClassVar, NamedTuple
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
 from manykernels.base.arrays import Array
 from manykernels.base.threads import one_blas_thread
-from manykernels.compare.solvers.cuts import Cuts
 from manykernels.solvers.loop import (
     Callback,
     Checkpoint,
@@ -19,8 +19,8 @@ from manykernels.solvers.loop import (
     relative_gap,
     run,
 )
-from manykernels.solvers.mixture import DualMixture
 from manykernels.solvers.problem import Expansion, Problem
+from manykernels.solvers.requirements import require_hinge
 from manykernels.solvers.state import Remembers, State
 from manykernels.solvers.working_set import Sums, WorkingSet, stretched
 
@@ -107,6 +107,16 @@ class FrozenSVM(Remembers):
         self._work = None
 
 
+class LowerBound(Protocol):
+    """The best dual value that follows from the dual points so far."""
+
+    value: float
+    coef: Array  # a dual point with this value
+
+    def add(self, coef: Array, linear: float, theta_norms: Array) -> float:
+        """Take in a dual point; returns the best value."""
+
+
 class Wrapper(Remembers):
     """SVMs under changing weights, with the certificate of the whole problem.
 
@@ -128,19 +138,18 @@ class Wrapper(Remembers):
         self,
         problem: Problem,
         start: Expansion,
-        rng: np.random.Generator,
-        bound: DualMixture | Cuts,
-        tol: float,
-        max_iter: int,
-        svm_tol: float,
+        bound: LowerBound,
+        settings: WrapperSolver,
     ) -> None:
         self.problem = problem
+        rng = np.random.default_rng(settings.random_state)
         self.svm = FrozenSVM(problem, start, rng)
         self.bound = bound
-        self.tol, self.max_iter = tol, max_iter
+        self.settings = settings
+        self.tol, self.max_iter = settings.tol, settings.max_iter
         self.weights: Array = problem.norm.normalize_weights(start.weights)
         self.best = np.inf  # lowest objective, in units of 1 / reg
-        self.goal = svm_tol
+        self.goal = settings.svm_tol
         self.done = 0  # rounds
         self.updates = 0  # since the last iterate
 
@@ -197,12 +206,76 @@ class Wrapper(Remembers):
         )
 
 
-def run_wrapper(
-    wrapper: Wrapper, callback: Callback | None, checkpoint: Checkpoint | None
-) -> SolveResult:
-    """Follow a wrapper on one BLAS thread: threads would fight with our own."""
-    zero = wrapper.problem.zero()
-    with one_blas_thread():
-        return run(
-            wrapper, zero, tol=wrapper.tol, callback=callback, checkpoint=checkpoint
+@dataclass(frozen=True)
+class WrapperSolver:
+    """Solvers that change the kernel weights between one SVM and the next.
+
+    Parameters
+    ----------
+    tol : float
+        Relative duality gap to reach.
+    max_iter : int
+        Rounds at most.
+    random_state : int, Generator or None
+    svm_tol : float
+        Relative gap to which an SVM is solved at least; a small current gap asks for
+        more.
+    """
+
+    certified: ClassVar[bool] = True  # warns where the gap stays above tol
+
+    tol: float = 1e-2
+    max_iter: int = 500
+    random_state: int | np.random.Generator | None = None
+    svm_tol: float = FIRST_GOAL
+
+    @abstractmethod
+    def search(self, problem: Problem, start: Expansion) -> Wrapper:
+        """The method's own way through the weights."""
+
+    def solve(
+        self,
+        problem: Problem,
+        start: Expansion | None = None,
+        callback: Callback | None = None,
+        checkpoint: Checkpoint | None = None,
+    ) -> SolveResult:
+        """Solve to the relative gap `tol`, or until `max_iter` rounds are spent."""
+        require_hinge(problem, type(self).__name__)
+        require_one_combined_kernel(problem, type(self).__name__)
+        zero = problem.zero()
+        search = self.search(problem, start or zero)
+        with one_blas_thread():  # BLAS threads would fight with our own
+            return run(
+                search, zero, tol=self.tol, callback=callback, checkpoint=checkpoint
+            )
+
+
+def require_sparse_norm(problem: Problem, solver: str) -> None:
+    """Methods on the simplex of kernel weights solve p = 1 only."""
+    if problem.norm.p != 1.0:
+        raise ValueError(
+            f"{solver} searches the weights of p = 1 only, got p={problem.norm.p:g}; "
+            "use p=1, or compare.Kloft() or solver='auto' for other values."
+        )
+
+
+def require_smooth_weights(problem: Problem, solver: str) -> None:
+    """Closed-form weights and a smooth dual need p > 1."""
+    if problem.norm.p <= 1.0:
+        raise ValueError(
+            f"{solver} needs 1 < p <= 2, where the dual has a gradient, got "
+            f"p={problem.norm.p:g}; use p=1.05, or solver='auto' for exactly sparse "
+            "weights."
+        )
+
+
+def require_one_combined_kernel(problem: Problem, solver: str) -> None:
+    """Wrappers hold one combined kernel of all rows."""
+    bank = problem.bank
+    if bank.max_combined_rows < bank.n_rows:
+        raise ValueError(
+            f"{solver} must hold a combined kernel of all {bank.n_rows} rows, and "
+            f"memory allows {bank.max_combined_rows}; raise memory_limit or choose "
+            "solver='auto'."
         )
