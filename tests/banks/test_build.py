@@ -12,8 +12,8 @@ from manykernels.banks import (
     StoredBank,
     build,
     build_bank,
-    rowwise,
 )
+from manykernels.banks import base as bank_base
 from manykernels.kernels import (
     RBF,
     BSpline,
@@ -93,7 +93,7 @@ def test_auto_computes_on_demand_where_values_do_not_fit() -> None:
 
 
 def test_on_demand_rows_in_small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rowwise, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(bank_base, "BLOCK_BYTES", 1)
     kernels = KernelSet.fit(ANY, X, dtype=np.float64)
     check_bank(OnDemandBank(kernels), twin(kernels), 1e-12, SUBSET)
 

@@ -7,15 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from manykernels.banks import (
-    GramBank,
-    Storage,
-    StoredBank,
-    bands,
-    build_bank,
-    rowwise,
-    stored,
-)
+from manykernels.banks import GramBank, Storage, StoredBank, bands, build_bank, stored
+from manykernels.banks import base as bank_base
 from manykernels.banks.base import block_norms
 from manykernels.banks.gram import without_noise
 from manykernels.base import threads
@@ -96,7 +89,7 @@ def test_subsets_of_subsets(storage: str, room: int) -> None:
 def test_rows_in_small_pieces_and_threads(
     storage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rowwise, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(bank_base, "BLOCK_BYTES", 1)
     monkeypatch.setattr(stored, "CHUNK_BYTES", 1)
     monkeypatch.setattr(threads, "WORTHWHILE_BYTES", 0)
     monkeypatch.setattr(threads, "available_threads", lambda: 3)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from manykernels.losses import MulticlassHinge
-from manykernels.losses.hinge import margins
+from manykernels.losses.classification import margins
 from tests.oracles.naive import hinge
 
 loss = MulticlassHinge()
@@ -143,7 +143,6 @@ def test_known_values() -> None:
     assert gradient[0].tolist() == [0.0, 0.0, 0.0]
     assert gradient[1].tolist() == [1.0, -1.0, 0.0]
     assert gradient[2].tolist() == [-1.0, 1.0, 0.0]
-    assert loss.predict(scores).tolist() == [0, 0, 1]
     assert margins(scores, target).tolist() == [1.5, 0.0, -2.0]
 
 

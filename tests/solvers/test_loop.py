@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from manykernels.losses import MulticlassHinge
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import (
     Auto,
@@ -166,10 +167,16 @@ def test_mirror_descent_refuses_p_1(solver: type) -> None:
         solver().solve(problem)
 
 
+class Ranking(MulticlassHinge):
+    """A loss with kinks that no solver knows."""
+
+    name, has_hinge_dual = "ranking", False
+
+
 @each_solver
 def test_other_losses_are_refused(solver) -> None:
     problem = toy_problem(29, p=1.5)
-    other = replace(problem, loss=replace(problem.loss, name="softmax"))
+    other = replace(problem, loss=Ranking())
     name = type(solver).__name__
     with pytest.raises(ValueError, match=f"{name} handles .*the hinge loss.*, got"):
         solver.solve(other)

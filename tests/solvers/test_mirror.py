@@ -48,7 +48,7 @@ def assert_same(descent: MirrorDescent, naive: NaiveObscure) -> None:
     assert norm == pytest.approx(naive.theta_norm(), rel=1e-8)
     assert t == naive.t
     assert s == pytest.approx(naive.s, rel=1e-8)
-    objective, dual_bound = descent.values()
+    objective, dual_bound, multiple = descent.values()
     assert objective == pytest.approx(naive.objective(), rel=1e-8)
     model = descent.model()
     assert objective == pytest.approx(naive_objective(stack, problem, model), rel=1e-8)
@@ -56,6 +56,8 @@ def assert_same(descent: MirrorDescent, naive: NaiveObscure) -> None:
     theta_norms = naive_theta_norms(stack, coef)
     generic = problem.dual_bound(coef, theta_norms)
     assert dual_bound == pytest.approx(generic, rel=1e-8)
+    point = problem.dual_value(multiple * coef, multiple * theta_norms)
+    assert dual_bound == pytest.approx(point, rel=1e-8)
     assert dual_bound == pytest.approx(naive_dual_bound(stack, problem, coef), rel=1e-6)
 
 

@@ -13,6 +13,7 @@ from manykernels.banks import BlockBank, FeatureBlock, GramBank, OnDemandBank
 from manykernels.kernels import RBF, KernelSet, Linear
 from manykernels.losses import (
     EpsilonInsensitive,
+    Loss,
     MulticlassHinge,
     SmoothedHinge,
     Softmax,
@@ -242,10 +243,10 @@ def test_frozen_problems_are_solved_to_any_gap(index: int) -> None:
 
 
 def test_a_loss_from_elsewhere_needs_value_gradient_and_conjugate_only() -> None:
-    class Halved:
+    class Halved(Loss):
         """Half the log loss."""
 
-        name, smoothness, linear_dual = "halved", 0.25, False
+        name, smoothness = "halved", 0.25
 
         def value(self, scores, target):
             return 0.5 * Softmax().value(scores, target)
@@ -291,8 +292,10 @@ def test_smooth_solvers_refuse_kinks(solver, loss) -> None:
 
 
 def test_auto_names_what_it_takes_for_a_loss_with_kinks_of_its_own() -> None:
-    hinge = replace(MulticlassHinge(), name="ranking")
-    problem = replace(smooth_problem(Softmax(), 1), loss=hinge)
+    class Ranking(MulticlassHinge):
+        name, has_hinge_dual = "ranking", False
+
+    problem = replace(smooth_problem(Softmax(), 1), loss=Ranking())
     with pytest.raises(ValueError, match="Auto handles smooth losses.*'ranking'"):
         Auto().solve(problem)
 

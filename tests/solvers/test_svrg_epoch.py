@@ -84,8 +84,8 @@ def sources(setting: Setting) -> dict[str, object]:
     return {
         "gram": KernelSource(stack),
         "chunks": chunked,
-        "dense": FeatureSource(dense),
-        "sparse": FeatureSource(sparse),
+        "dense": FeatureSource(dense.features()),
+        "sparse": FeatureSource(sparse.features()),
     }
 
 
@@ -133,7 +133,10 @@ def test_features_that_share_one_w_are_the_combined_kernel(sparse: bool) -> None
     bank = BlockBank([FeatureBlock(phi) for phi in features])
     both = [
         run_epoch(source, setting.problem, setting.order, rule, snapshot)
-        for source in (FeatureSource(bank).sharing(weights), KernelSource(combined))
+        for source in (
+            FeatureSource(bank.features()).sharing(weights),
+            KernelSource(combined),
+        )
     ]
     assert np.allclose(both[0][0], both[1][0], rtol=1e-9, atol=1e-12)
     assert both[0][1] == pytest.approx(both[1][1])

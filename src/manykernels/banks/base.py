@@ -1,52 +1,166 @@
-"""What a solver may ask of a bank."""
+"""A bank: kernels on the same rows, known through their products.
+
+Everything a solver may ask has an answer here that needs kernel rows only. A bank that
+knows better (values in memory, thin features, another device) overrides it; no solver
+asks what kind of bank it has.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from manykernels.base.arrays import Array, Index, Values
 
+BLOCK_BYTES = 128 << 20  # of kernel rows at a time
+ROUNDING = 1e-4  # negative squares up to this share of the largest are rounding
 
-class Bank(Protocol):
-    """Symmetric kernels K_f on the same rows, known through products only.
 
+class Bank(ABC):
+    """Symmetric kernels K_f on the same rows.
+
+    A subclass must say where kernel rows come from: `diagonals`, `rows` and `subset`.
+    All else is derived from them, and needs the rows of the coefficients' support only.
     `coef` has one row per training row and one column per output. Results that a
     certificate rests on (scores, square_norms) are float64 whatever the storage.
+
+    Parameters
+    ----------
+    n_rows : int
+    names : sequence of str
+        One per kernel.
+    dtype : dtype
+        Of the rows that are handed out, float32 or float64.
+    max_combined_rows : int, optional
+        Rows whose combined kernel a solver may hold; all by default.
+
+    Attributes
+    ----------
+    stores_values : bool
+        Whether a kernel value is the same number in every product, so that a kernel
+        combined in float64 agrees with `scores` to the last digits.
+    product_work : float
+        Multiplications of `scores` for one output; infinite where they are no fewer
+        than with a combined kernel.
+    cache_bytes : int or None
+        Of kernel rows that a solver may keep for later; None leaves it to the solver.
     """
 
-    names: list[str]
-    n_rows: int
-    n_blocks: int
-    dtype: np.dtype[Any]
-    nbytes: int
-    max_combined_rows: int  # rows whose combined kernel a solver may hold
+    stores_values: bool = False
+    product_work: float = np.inf
+    cache_bytes: int | None = None
 
+    def __init__(
+        self,
+        n_rows: int,
+        names: Sequence[str],
+        dtype: Any,
+        max_combined_rows: int | None = None,
+    ) -> None:
+        self.n_rows = n_rows
+        self.n_blocks = len(names)
+        self.names = list(names)
+        self.dtype: np.dtype[Any] = np.dtype(dtype)
+        self.max_combined_rows = (
+            n_rows if max_combined_rows is None else min(n_rows, max_combined_rows)
+        )
+        row_bytes = self.n_blocks * n_rows * self.dtype.itemsize
+        # A block that were most of the stack would leave nothing to be saved.
+        self.block_rows = max(1, min(BLOCK_BYTES // row_bytes, n_rows // 8))
+        self.nbytes: int = self.block_rows * row_bytes  # held at a time
+
+    @abstractmethod
     def diagonals(self) -> Array:
         """K_f(i, i), shape (rows, blocks)."""
 
+    @abstractmethod
     def rows(self, index: Index) -> Values:
         """K_f(i, j) for i in index, all f and j: shape (len(index), blocks, rows)."""
 
-    def combine(self, weights: Array, rows: Index) -> Values:
-        """sum_f weights_f K_f(i, j) for i in rows and all j."""
-
-    def scores(self, coef: Array, weights: Array) -> Array:
-        """sum_f weights_f K_f coef, shape (rows, outputs)."""
-
-    def block_scores(self, coef: Array) -> Values:
-        """K_f coef for every f, shape (outputs, blocks, rows)."""
-
-    def square_norms(self, coef: Array) -> Array:
-        """||theta_f||^2 = trace(coef' K_f coef), shape (blocks,)."""
-
+    @abstractmethod
     def subset(self, index: Index) -> Bank:
         """The same kernels on a subset of the rows."""
 
+    def stored_rows(self) -> Values | None:
+        """All kernel rows, (rows, blocks, rows), if they lie in memory; else None."""
+        return None
 
-# Negative squares up to this share of the largest are rounding.
-ROUNDING = 1e-4
+    def features(self) -> list[Any] | None:
+        """Phi_f with K_f = Phi_f Phi_f' for every block, dense or CSR; else None."""
+        return None
+
+    def sparse_matrices(self) -> list[Any] | None:
+        """K_f of every block as a CSR matrix, if all are stored so; else None."""
+        return None
+
+    def combine(self, weights: Array, rows: Index, out: Values | None = None) -> Values:
+        """sum_f weights_f K_f(i, j) for i in rows and all j.
+
+        Parameters
+        ----------
+        weights : array of shape (blocks,)
+        rows : array of int
+        out : array of shape (len(rows), n_rows), optional
+            Where to put it; the sum is formed in its precision.
+        """
+        out = self._new_rows(rows) if out is None else out
+        for part, block in self._row_blocks(rows):
+            out[part] = np.einsum("f,bfn->bn", weights.astype(out.dtype), block)
+        return out
+
+    def scores(self, coef: Array, weights: Array) -> Array:
+        """sum_f weights_f K_f coef in float64, shape (rows, outputs)."""
+        support = support_of(coef)
+        scores = np.zeros((coef.shape[1], self.n_rows))
+        for part, block in self._row_blocks(support):
+            combined = np.zeros((block.shape[0], self.n_rows))
+            for f in np.flatnonzero(weights):
+                combined += weights[f] * block[:, f]
+            scores += coef[support[part]].T @ combined
+        return scores.T
+
+    def block_scores(self, coef: Array) -> Values:
+        """K_f coef for every f, shape (outputs, blocks, rows)."""
+        support = support_of(coef)
+        out = np.zeros((coef.shape[1], self.n_blocks, self.n_rows), self.dtype)
+        for part, block in self._row_blocks(support):
+            active = coef[support[part]].T.astype(self.dtype)
+            for f in range(self.n_blocks):
+                out[:, f] += active @ block[:, f]
+        return out
+
+    def block_products(self, coefs: Array) -> Array:
+        """K_f coefs_f for every f, in float64: (blocks, outputs, rows) in and out."""
+        out = np.zeros_like(coefs)
+        if not coefs.any():
+            return out
+        for part, block in self._row_blocks(np.arange(self.n_rows)):
+            for f in range(self.n_blocks):
+                out[f, :, part] = coefs[f] @ block[:, f].astype(np.float64).T
+        return out
+
+    def square_norms(self, coef: Array) -> Array:
+        """||theta_f||^2 = trace(coef' K_f coef) for every f, in float64."""
+        support = support_of(coef)
+        squares = np.zeros(self.n_blocks)
+        for part, block in self._row_blocks(support):
+            products = coef[support[part]] @ coef.T
+            for f in range(self.n_blocks):
+                squares[f] += np.sum(block[:, f] * products)
+        return squares
+
+    def _new_rows(self, rows: Index) -> Values:
+        """Where `combine` puts its result unless it is told."""
+        return np.empty((len(rows), self.n_rows), self.dtype)
+
+    def _row_blocks(self, index: Index) -> Iterator[tuple[slice, Values]]:
+        """Kernel rows a block at a time."""
+        for start in range(0, len(index), self.block_rows):
+            part = slice(start, min(start + self.block_rows, len(index)))
+            yield part, self.rows(index[part])
 
 
 def block_norms(bank: Bank, coef: Array) -> Array:

@@ -22,6 +22,9 @@ class Block(Protocol):
 
     n_rows: int
     nbytes: int
+    product_work: float  # multiplications of `times` for one column
+    features: Any  # Phi with K = Phi Phi', dense or CSR; None if there is none
+    matrix: Any  # K itself as CSR; None if it is not stored so
 
     def rows(self, index: Index) -> Values:
         """K(i, j) for i in index and all j, dense."""
@@ -45,6 +48,10 @@ def _bytes_of(matrix: Any) -> int:
     return int(matrix.nbytes)
 
 
+def _stored_values(matrix: Any) -> int:
+    return int(matrix.nnz if sp.issparse(matrix) else matrix.size)
+
+
 class FeatureBlock:
     """K = Phi Phi' for explicit features Phi, dense or CSR; K is never stored.
 
@@ -59,6 +66,8 @@ class FeatureBlock:
         self.features = features.tocsr() if sp.issparse(features) else features
         self.n_rows = features.shape[0]
         self.nbytes = _bytes_of(self.features)
+        self.product_work = 2.0 * float(_stored_values(self.features))
+        self.matrix = None
 
     def rows(self, index: Index) -> Values:
         """Phi[index] Phi'."""
@@ -116,6 +125,8 @@ class SparseGramBlock:
         self.matrix = sp.csr_array(matrix)
         self.n_rows = self.matrix.shape[0]
         self.nbytes = _bytes_of(self.matrix)
+        self.product_work = float(self.matrix.nnz)
+        self.features = None
 
     def rows(self, index: Index) -> Values:
         """Dense rows."""
@@ -138,7 +149,7 @@ class SparseGramBlock:
         return SparseGramBlock(self.matrix[index][:, index])
 
 
-class BlockBank:
+class BlockBank(Bank):
     """A bank whose blocks are `Block` objects, freely mixed.
 
     Parameters
@@ -169,19 +180,17 @@ class BlockBank:
         max_combined_rows: int | None = None,
     ) -> None:
         self.blocks = list(blocks)
-        self.n_rows = self.blocks[0].n_rows
-        self.n_blocks = len(self.blocks)
+        names = names or [f"kernel {f}" for f in range(len(self.blocks))]
+        super().__init__(self.blocks[0].n_rows, names, dtype, max_combined_rows)
         if any(block.n_rows != self.n_rows for block in self.blocks):
             sizes = [block.n_rows for block in self.blocks]
             raise ValueError(
                 f"All blocks must have the same rows, got {sizes} rows; "
                 "build every block from the same samples in the same order."
             )
-        self.names = list(names or (f"kernel {f}" for f in range(self.n_blocks)))
-        self.dtype: np.dtype[Any] = np.dtype(dtype)
         self.nbytes = sum(block.nbytes for block in self.blocks)
         self.room = room
-        self.max_combined_rows = min(self.n_rows, max_combined_rows or self.n_rows)
+        self.product_work = sum(block.product_work for block in self.blocks)
 
     def diagonals(self) -> Array:
         """K_f(i, i), shape (rows, blocks)."""
@@ -198,9 +207,20 @@ class BlockBank:
         self._in_slices(len(index), work)
         return out
 
-    def combine(self, weights: Array, rows: Index) -> Values:
+    def features(self) -> list[Any] | None:
+        """The features of the blocks, if all have them."""
+        found = [block.features for block in self.blocks]
+        return None if any(part is None for part in found) else found
+
+    def sparse_matrices(self) -> list[Any] | None:
+        """The matrices of the blocks, if all are sparse kernel matrices."""
+        found = [block.matrix for block in self.blocks]
+        return None if any(part is None for part in found) else found
+
+    def combine(self, weights: Array, rows: Index, out: Values | None = None) -> Values:
         """sum_f weights_f K_f(i, j) for i in rows and all j."""
-        out = np.zeros((len(rows), self.n_rows), self.dtype)
+        out = self._new_rows(rows) if out is None else out
+        out[:] = 0.0
 
         def work(start: int, stop: int) -> None:
             for weight, block in zip(weights, self.blocks, strict=True):
@@ -235,6 +255,11 @@ class BlockBank:
         for f, block in enumerate(self.blocks):
             out[:, f, :] = block.times(coef).T
         return out
+
+    def block_products(self, coefs: Array) -> Array:
+        """K_f coefs_f for every f: (blocks, outputs, rows) in and out."""
+        pairs = zip(self.blocks, coefs, strict=True)
+        return np.stack([b.times(np.ascontiguousarray(c.T)).T for b, c in pairs])
 
     def square_norms(self, coef: Array) -> Array:
         """||theta_f||^2 for every f."""

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from manykernels.banks import Bank, GramBank
-from manykernels.banks.rowwise import BLOCK_BYTES, RowBank
+from manykernels.banks.base import BLOCK_BYTES, Bank
+from manykernels.banks.gram import GramBank
 from manykernels.base.arrays import Array, Index, Values
 
 Merge = Callable[[Values], Values]  # (rows, blocks, n) -> (rows, n)
@@ -25,16 +25,16 @@ def weighted_sum(bank: Bank, weights: Array) -> Bank:
     [[[1.0, 0.5]]]
     """
     lazy = WeightedBank(bank, weights)
-    return _in_memory(lazy) if isinstance(bank, GramBank) else lazy
+    return lazy if bank.stored_rows() is None else _in_memory(lazy)
 
 
 def merged(bank: Bank, merge: Merge) -> Bank:
     """The kernel that `merge` makes of the kernels' values, entry by entry."""
     lazy = MergedBank(bank, merge)
-    return _in_memory(lazy) if isinstance(bank, GramBank) else lazy
+    return lazy if bank.stored_rows() is None else _in_memory(lazy)
 
 
-class MergedBank(RowBank):
+class MergedBank(Bank):
     """K(i, j) = merge(K_1(i, j), ..., K_F(i, j)), computed a few rows at a time.
 
     Parameters
@@ -53,7 +53,7 @@ class MergedBank(RowBank):
         row_bytes = bank.n_blocks * bank.n_rows * bank.dtype.itemsize
         self.block_rows = max(1, min(self.block_rows, BLOCK_BYTES // row_bytes))
         self.nbytes = self.block_rows * row_bytes
-        self.cache_bytes = getattr(bank, "cache_bytes", None)
+        self.cache_bytes = bank.cache_bytes
 
     def diagonals(self) -> Array:
         """K(i, i), shape (rows, 1)."""
@@ -73,7 +73,7 @@ class MergedBank(RowBank):
         return merged(self.bank.subset(index), self.merge)
 
 
-class WeightedBank(RowBank):
+class WeightedBank(Bank):
     """K = sum_f weights_f K_f, by the products of the bank it is made of.
 
     Parameters
@@ -86,7 +86,7 @@ class WeightedBank(RowBank):
         super().__init__(bank.n_rows, ["combined"], bank.dtype, bank.max_combined_rows)
         self.bank = bank
         self.weights = weights
-        self.cache_bytes = getattr(bank, "cache_bytes", None)
+        self.cache_bytes = bank.cache_bytes
 
     def diagonals(self) -> Array:
         """K(i, i), shape (rows, 1)."""
@@ -96,9 +96,9 @@ class WeightedBank(RowBank):
         """Rows of the kernel, shape (len(index), 1, rows)."""
         return self.bank.combine(self.weights, index)[:, None, :]
 
-    def combine(self, weights: Array, rows: Index) -> Values:
+    def combine(self, weights: Array, rows: Index, out: Values | None = None) -> Values:
         """weights_0 K(i, j) for i in rows and all j."""
-        return self.bank.combine(weights[0] * self.weights, rows)
+        return self.bank.combine(weights[0] * self.weights, rows, out)
 
     def scores(self, coef: Array, weights: Array) -> Array:
         """weights_0 K coef in float64."""
@@ -113,5 +113,5 @@ class WeightedBank(RowBank):
         return weighted_sum(self.bank.subset(index), self.weights)
 
 
-def _in_memory(lazy: RowBank) -> GramBank:
+def _in_memory(lazy: Bank) -> GramBank:
     return GramBank(lazy.rows(np.arange(lazy.n_rows)), lazy.names)

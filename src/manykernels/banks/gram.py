@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from functools import partial
 
 import numpy as np
 
-from manykernels.banks.base import support_of
+from manykernels.banks.base import Bank, support_of
 from manykernels.base.arrays import Array, Index, Values
 from manykernels.base.threads import in_slices
 from manykernels.hot import stack as hot
@@ -16,7 +16,7 @@ from manykernels.hot import stack as hot
 SCORE_BLOCK = 256
 
 
-class GramBank:
+class GramBank(Bank):
     """K_f(i, j) = stack[i, f, j]: all kernels of a row side by side.
 
     Parameters
@@ -34,6 +34,8 @@ class GramBank:
     [[3.0, 1.0, 1.0]]
     """
 
+    stores_values = True
+
     def __init__(
         self, stack: Values, names: Sequence[str] | None = None, noise: float = 0.0
     ) -> None:
@@ -42,13 +44,12 @@ class GramBank:
                 "A Gram stack has shape (rows, blocks, rows), got "
                 f"{stack.shape}; move the kernel axis to the middle."
             )
+        n_rows, n_blocks = stack.shape[:2]
+        names = names or [f"kernel {f}" for f in range(n_blocks)]
+        super().__init__(n_rows, names, stack.dtype)
         self.stack = np.ascontiguousarray(stack)
-        self.n_rows, self.n_blocks = stack.shape[:2]
-        self.names = list(names or (f"kernel {f}" for f in range(self.n_blocks)))
-        self.dtype: np.dtype[Any] = stack.dtype
         self.nbytes = stack.nbytes
         self.noise = noise
-        self.max_combined_rows = self.n_rows
 
     def diagonals(self) -> Array:
         """K_f(i, i), shape (rows, blocks)."""
@@ -59,21 +60,19 @@ class GramBank:
         """Rows of every kernel, shape (len(index), blocks, rows)."""
         return np.asarray(self.stack[index])
 
-    def combine(self, weights: Array, rows: Index, dtype: Any = None) -> Values:
-        """sum_f weights_f K_f(i, j) for i in rows and all j."""
-        out = np.empty((len(rows), self.n_rows), dtype=dtype or self.dtype)
-        self.combine_into(out, weights, rows)
-        return out
+    def stored_rows(self) -> Values:
+        """The stack itself."""
+        return self.stack
 
-    def combine_into(self, out: Values, weights: Array, rows: Index) -> None:
-        """out[a, j] = sum_f weights_f K_f(rows[a], j)."""
+    def combine(self, weights: Array, rows: Index, out: Values | None = None) -> Values:
+        """sum_f weights_f K_f(i, j) for i in rows and all j."""
+        if out is None:
+            out = np.empty((len(rows), self.n_rows), self.dtype)
         weights = weights.astype(out.dtype)
         traffic = len(rows) * self.n_blocks * self.n_rows * self.dtype.itemsize
-
-        def work(start: int, stop: int) -> None:
-            hot.combine_rows(self.stack, weights, rows, out, start, stop)
-
+        work = partial(hot.combine_rows, self.stack, weights, rows, out)
         in_slices(len(rows), traffic, work)
+        return out
 
     def scores(self, coef: Array, weights: Array) -> Array:
         """sum_f weights_f K_f coef in float64, read from the support rows only."""
@@ -81,7 +80,8 @@ class GramBank:
         scores = np.zeros((coef.shape[1], self.n_rows))
         for start in range(0, len(support), SCORE_BLOCK):
             block = support[start : start + SCORE_BLOCK]
-            scores += coef[block].T @ self.combine(weights, block, dtype=np.float64)
+            out = np.empty((len(block), self.n_rows))  # float64 whatever is stored
+            scores += coef[block].T @ self.combine(weights, block, out)
         return scores.T
 
     def block_scores(self, coef: Array) -> Values:
@@ -115,11 +115,9 @@ class GramBank:
     def subset(self, index: Index) -> GramBank:
         """The same kernels on the rows `index`, copied together."""
         out = np.empty((len(index), self.n_blocks, len(index)), self.dtype)
-
-        def work(start: int, stop: int) -> None:
-            hot.gather_block(self.stack, index, out, start, stop)
-
-        in_slices(len(index), out.nbytes, work)
+        in_slices(
+            len(index), out.nbytes, partial(hot.gather_block, self.stack, index, out)
+        )
         return GramBank(out, self.names, self.noise)
 
 

@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from manykernels.banks.base import Bank, support_of
-from manykernels.banks.rowwise import RowBank
 from manykernels.base.arrays import Array, Index, Values
 from manykernels.base.threads import available_threads, one_blas_thread
 from manykernels.kernels import KernelSet
@@ -24,7 +23,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-class OnDemandBank(RowBank):
+class OnDemandBank(Bank):
     """K_f(i, j) from the rows themselves: memory for a few kernel rows, not for all.
 
     Every product costs the kernel rows of the coefficients' support anew, tile by
@@ -78,14 +77,14 @@ class OnDemandBank(RowBank):
         self._per_column_slice(work)
         return out
 
-    def combine(self, weights: Array, rows: Index) -> Values:
+    def combine(self, weights: Array, rows: Index, out: Values | None = None) -> Values:
         """sum_f weights_f K_f(i, j) for i in rows and all j."""
-        out = np.empty((len(rows), self.n_rows), self.dtype)
+        out = self._new_rows(rows) if out is None else out
         used = self._used(weights)
 
         def work(columns: slice) -> None:
             for part in _slices(len(rows), TILE_ROWS):
-                tile = _combined(used, weights, rows[part], columns, self.dtype)
+                tile = _combined(used, weights, rows[part], columns, out.dtype)
                 out[part, columns] = tile
 
         self._per_column_slice(work)

@@ -10,7 +10,6 @@ import numpy as np
 from manykernels.banks.bands import HALF
 from manykernels.banks.base import Bank, support_of
 from manykernels.banks.gram import SCORE_BLOCK, GramBank, without_noise
-from manykernels.banks.rowwise import RowBank
 from manykernels.base.arrays import Array, Index, Values
 from manykernels.base.memory import stack_bytes
 from manykernels.base.threads import in_slices
@@ -34,7 +33,7 @@ class Store(Protocol):
         """Rows `index`, shape (len(index), blocks, rows)."""
 
 
-class StoredBank(RowBank):
+class StoredBank(Bank):
     """K_f(i, j) = store[i, f, j], read and converted a block of rows at a time.
 
     Half precision is handed out as float32.
@@ -57,6 +56,8 @@ class StoredBank(RowBank):
     >>> bank.rows(np.array([1])).tolist(), bank.dtype
     ([[[0.0, 1.0]]], dtype('float32'))
     """
+
+    stores_values = True
 
     def __init__(
         self,
@@ -95,9 +96,9 @@ class StoredBank(RowBank):
         in_slices(len(index), out.nbytes, work)
         return out
 
-    def combine(self, weights: Array, rows: Index, dtype: Any = None) -> Values:
+    def combine(self, weights: Array, rows: Index, out: Values | None = None) -> Values:
         """sum_f weights_f K_f(i, j) for i in rows and all j."""
-        out = np.empty((len(rows), self.n_rows), dtype or self.dtype)
+        out = self._new_rows(rows) if out is None else out
         weights = weights.astype(out.dtype)
         for part, block in self._row_blocks(rows):
             _combine(block, weights, out[part])
@@ -109,7 +110,8 @@ class StoredBank(RowBank):
         scores = np.zeros((coef.shape[1], self.n_rows))
         for start in range(0, len(support), SCORE_BLOCK):
             block = support[start : start + SCORE_BLOCK]
-            scores += coef[block].T @ self.combine(weights, block, np.float64)
+            out = np.empty((len(block), self.n_rows))  # float64 whatever is stored
+            scores += coef[block].T @ self.combine(weights, block, out)
         return scores.T
 
     def square_norms(self, coef: Array) -> Array:

@@ -20,7 +20,7 @@ from manykernels.hot.chain import (
     spom_pass,
     sum_space,
 )
-from manykernels.norms.regularizers import KINDS, Term
+from manykernels.norms.regularizers import TERM_CODES, Term
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ def term_codes(terms: tuple[Term, ...], n_blocks: int) -> TermCodes:
     for j, term in enumerate(terms):
         members[j] = term.members(n_blocks)
     return TermCodes(
-        np.array([KINDS.index(term.kind) for term in terms], np.int64),
+        np.array([TERM_CODES[term.kind] for term in terms], np.int64),
         np.array([term.weight for term in terms], np.float64),
         np.array([term.exponent for term in terms], np.float64),
         members,

@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from manykernels.banks.base import Bank
-from manykernels.banks.blocks import BlockBank, SparseGramBlock
-from manykernels.banks.gram import GramBank
 from manykernels.base.memory import require_memory, stack_bytes
 from manykernels.base.threads import one_blas_thread
 from manykernels.chains.descent import ChainDescent, ChainProgress
@@ -24,8 +22,6 @@ from manykernels.norms.regularizers import SquaredPNorm
 from manykernels.solvers.loop import Callback, Checkpoint, Iterate, SolveResult, run
 from manykernels.solvers.problem import Expansion, Problem
 from manykernels.solvers.state import State
-
-LOSSES = {"hinge": StructuredHinge, "log": CRF}
 
 
 @dataclass(frozen=True)
@@ -140,18 +136,12 @@ class _Epochs:
 
 def chain_problem(problem: Problem) -> ChainProblem:
     """Rows as chains of length one."""
-    if problem.loss.name not in LOSSES:
-        raise ValueError(
-            f"SPOM handles the losses {', '.join(LOSSES)} only, got the loss "
-            f"{problem.loss.name!r}; choose another solver."
-        )
-    loss: ChainLoss = LOSSES[problem.loss.name]()
     return ChainProblem(
         chain_blocks(problem.bank),
         np.arange(problem.n_rows + 1),
         np.asarray(problem.target, np.int64),
         problem.n_outputs,
-        loss,
+        chain_loss(problem),
         SquaredPNorm(problem.norm.p).terms(),
         problem.C,
         problem.sample_weight,
@@ -159,19 +149,30 @@ def chain_problem(problem: Problem) -> ChainProblem:
     )
 
 
+def chain_loss(problem: Problem) -> ChainLoss:
+    """The loss of chains that is the problem's on chains of length one."""
+    if problem.loss.has_hinge_dual:
+        return StructuredHinge()
+    if problem.loss.scores_are_logits:
+        return CRF()
+    raise ValueError(
+        "SPOM handles the losses hinge, log only, got the loss "
+        f"{problem.loss.name!r}; choose another solver."
+    )
+
+
 def chain_blocks(bank: Bank) -> ChainBlocks:
     """The bank's kernel values; coefficients of rows need kernels, not features."""
-    everyone = list(range(bank.n_blocks))
-    if isinstance(bank, GramBank):
-        return ChainBlocks(bank.stack, [], [], everyone, [])
-    if isinstance(bank, BlockBank):
-        sparse = [b.matrix for b in bank.blocks if isinstance(b, SparseGramBlock)]
-        if len(sparse) == bank.n_blocks:
-            nothing = np.empty((bank.n_rows, 0, bank.n_rows), bank.dtype)
-            return ChainBlocks(nothing, sparse, [], everyone, [])
+    blocks = list(range(bank.n_blocks))
+    stored, sparse = bank.stored_rows(), bank.sparse_matrices()
+    if stored is not None:
+        return ChainBlocks(stored, [], [], blocks, [])
+    if sparse is not None:
+        nothing = np.empty((bank.n_rows, 0, bank.n_rows), bank.dtype)
+        return ChainBlocks(nothing, sparse, [], blocks, [])
     n_bytes = stack_bytes(bank.n_rows, bank.n_blocks, bank.dtype.itemsize)
     require_memory(n_bytes, None, "all kernel values, which SPOM reads many times,")
-    return ChainBlocks(bank.rows(np.arange(bank.n_rows)), [], [], everyone, [])
+    return ChainBlocks(bank.rows(np.arange(bank.n_rows)), [], [], blocks, [])
 
 
 def shared_expansion(

@@ -1,17 +1,20 @@
-"""Losses live in score space: value, gradient, conjugate, prediction."""
+"""Losses live in score space: value, gradient, curvature, conjugate."""
 
-from manykernels.losses.base import Loss
-from manykernels.losses.hinge import MulticlassHinge
-from manykernels.losses.residual import EpsilonInsensitive, Huber, Squared
-from manykernels.losses.smoothed_hinge import SmoothedHinge
-from manykernels.losses.softmax import Softmax
-from manykernels.losses.squared_hinge import SquaredHinge
+from manykernels.losses.base import Loss, ResidualDual
+from manykernels.losses.classification import (
+    MulticlassHinge,
+    SmoothedHinge,
+    Softmax,
+    SquaredHinge,
+)
+from manykernels.losses.regression import EpsilonInsensitive, Huber, Squared
 
 __all__ = [
     "EpsilonInsensitive",
     "Huber",
     "Loss",
     "MulticlassHinge",
+    "ResidualDual",
     "SmoothedHinge",
     "Softmax",
     "Squared",

@@ -2,49 +2,123 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
 from manykernels.base.arrays import Array
 
 Target = NDArray[Any]  # outputs as int64, or values as float64 (rows, outputs)
 
+PROBE = 1e-6  # length of the difference of gradients that stands for a derivative
 
-class Loss(Protocol):
+
+class ResidualDual(NamedTuple):
+    r"""The conjugate :math:`tube |u| + soft\, u^2 / 2 - u y`, :math:`|u| \le limit`.
+
+    What losses of the residual s - y are made of, per row and output.
+    """
+
+    tube: float
+    soft: float
+    limit: float
+
+
+class Loss(ABC):
     """A convex function of the scores of one row, for all rows at once.
+
+    A subclass must give `name`, `value`, `gradient`, `conjugate`, `make_feasible` and
+    `feasible_scale`. The other answers are for solvers that can do better with more;
+    here they promise nothing.
 
     `dual` is in units of one row: feasible points are minus subgradients, so that
     Fenchel's inequality reads value(s) + conjugate(u) >= -<s, u>, with equality
     at u = -gradient(s).
+
+    Attributes
+    ----------
+    name : str
+        What messages call it.
+    smoothness : float or None
+        L of an L-Lipschitz gradient; None where the loss has kinks.
+    linear_dual : bool
+        Whether the conjugate is linear on every ray of its domain.
+    has_hinge_dual : bool
+        Whether the conjugate is -u_y on u_k <= 1[k = y], sum u = 0: that of the
+        multiclass hinge, which compiled loops ascend.
+    residual_dual : ResidualDual or None
+        The conjugate of a loss of the residual, which compiled loops ascend.
+    is_squared : bool
+        Whether the loss is 1/2 ||s - y||^2, whose minimum has a closed form.
+    scores_are_logits : bool
+        Whether softmax(scores) are the probabilities that the loss learns.
+    compiled_gradient : (int, float) or None
+        Code and parameter by which :mod:`manykernels.hot.svrg` knows the gradient.
     """
 
-    @property
-    def name(self) -> str:
-        """What messages call it."""
+    name: ClassVar[str]
+    linear_dual: ClassVar[bool] = False
+    has_hinge_dual: ClassVar[bool] = False
+    is_squared: ClassVar[bool] = False
+    scores_are_logits: ClassVar[bool] = False
 
     @property
     def smoothness(self) -> float | None:
         """L of an L-Lipschitz gradient; None where the loss has kinks."""
+        return None
 
     @property
-    def linear_dual(self) -> bool:
-        """Whether the conjugate is linear on every ray of its domain."""
+    def residual_dual(self) -> ResidualDual | None:
+        """The conjugate of a loss of the residual; None for other losses."""
+        return None
 
+    @property
+    def compiled_gradient(self) -> tuple[int, float] | None:
+        """Code and parameter of the gradient in compiled loops, if they know it."""
+        return None
+
+    @abstractmethod
     def value(self, scores: Array, target: Target) -> Array:
         """Loss of every row, shape (rows,)."""
 
+    @abstractmethod
     def gradient(self, scores: Array, target: Target) -> Array:
         """One subgradient per row, shape (rows, outputs)."""
 
+    @abstractmethod
     def conjugate(self, dual: Array, target: Target) -> Array:
         """The conjugate at minus the dual point, per row; infinite if infeasible."""
 
+    @abstractmethod
     def make_feasible(self, dual: Array, target: Target) -> Array:
         """A point of the conjugate's domain near the dual point."""
 
+    @abstractmethod
     def feasible_scale(self, dual: Array, target: Target) -> float:
         """The largest t with t * dual feasible; 0 if there is none."""
 
-    def predict(self, scores: Array) -> Target:
-        """Index of the predicted output, or the predicted values, per row."""
+    def curvature(self, scores: Array, target: Target) -> Callable[[Array], Array]:
+        """The second derivative at the scores, as a map of directions.
+
+        Directions have shape (..., rows, outputs). Where the gradient has a kink the
+        map must still be linear and positive semi-definite, that of one side:
+        conjugate gradients rely on it. Here it is a difference of gradients,
+        which will do for losses whose gradient has no kinks.
+        """
+        gradient = self.gradient(scores, target)
+
+        def bend(direction: Array) -> Array:
+            size = float(np.max(np.abs(direction), initial=0.0))
+            if size == 0.0:
+                return np.zeros_like(direction)
+            step = PROBE / size
+            flat = direction.reshape(-1, *scores.shape)
+            moved = [self.gradient(scores + step * one, target) for one in flat]
+            return np.asarray((np.stack(moved) - gradient) / step).reshape(
+                direction.shape
+            )
+
+        return bend

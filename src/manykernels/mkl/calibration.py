@@ -106,7 +106,7 @@ def calibrate(problem: Problem, found: Expansion) -> float:
 
     Scores learned with the log loss are logarithms of probabilities as they are.
     """
-    if problem.loss.name == "log":
+    if problem.loss.scores_are_logits:
         return 1.0
     training = TrainingScores.of(problem, found, _sample(problem.n_rows))
     return training.temperature(_own_parts(problem, found))

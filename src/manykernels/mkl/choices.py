@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -58,20 +58,20 @@ def choose_loss(loss: Any) -> Loss:
 
 def require_loss(loss: Any, names: Iterable[str]) -> Loss:
     """Raise unless it is a loss object; the names would have done as well."""
-    if isinstance(loss, str | type) or not hasattr(loss, "make_feasible"):
+    if not isinstance(loss, Loss):
         raise ValueError(
             f"loss must be one of {_listed(names)} or a loss object, got {loss!r}; "
             "choose one of these."
         )
-    return cast(Loss, loss)
+    return loss
 
 
 def streams_loss(estimator: Any) -> bool:
     """Whether `partial_fit` knows the loss; as scikit-learn's `available_if` asks."""
-    loss = choose_loss(estimator.loss).name
-    if loss != "hinge":
+    loss = choose_loss(estimator.loss)
+    if not loss.has_hinge_dual:
         raise ValueError(
-            f"partial_fit handles the hinge loss only, got the loss {loss!r}; use "
+            f"partial_fit handles the hinge loss only, got the loss {loss.name!r}; use "
             "loss='hinge', or fit."
         )
     return True

@@ -190,7 +190,7 @@ duality_gap_, history_, n_iter_, n_features_in_, feature_names_in_ : see MKLRegr
         save_regressor(self._without_search(), path)
 
     def _leaves_one_out(self, loss: Loss) -> bool:
-        squared = loss.name == "squared"
+        squared = loss.is_squared
         if isinstance(self.cv, str) and (self.cv != "loo" or not squared):
             raise ValueError(
                 "cv must be a number of folds, a splitter, or 'loo' with the squared "

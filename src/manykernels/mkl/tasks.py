@@ -42,7 +42,8 @@ class ClassTask:
         self, scores: np.ndarray, train: np.ndarray, held: np.ndarray
     ) -> np.ndarray:
         """The score of some rows, shape (1,)."""
-        kind = KnownProbabilities if self.loss.name == "log" else KnownScores
+        logits = self.loss.scores_are_logits
+        kind = KnownProbabilities if logits else KnownScores
         known = kind(scores, self.classes)
         weight = self.weight[held] if self.weighted else None
         labels = self.classes[self.target[held]]

@@ -2,6 +2,7 @@
 
 from manykernels.norms.group import LpGroupNorm
 from manykernels.norms.prox import (
+    project_simplex,
     prox_elastic_net,
     prox_entries,
     prox_group_lasso,
@@ -12,6 +13,7 @@ from manykernels.norms.prox import (
     prox_squared_p,
 )
 from manykernels.norms.regularizers import (
+    TERM_CODES,
     ElasticNetMKL,
     GroupLasso,
     OverlappingGroups,
@@ -39,7 +41,9 @@ __all__ = [
     "SquaredL2",
     "SquaredPNorm",
     "SumOf",
+    "TERM_CODES",
     "Term",
+    "project_simplex",
     "prox_elastic_net",
     "prox_entries",
     "prox_group_lasso",

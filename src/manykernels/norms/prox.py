@@ -159,3 +159,19 @@ def prox_entries(block: Array, step: float) -> Array:
     [-2.0, 0.0]
     """
     return np.asarray(np.sign(block) * np.maximum(np.abs(block) - step, 0.0))
+
+
+def project_simplex(points: Array) -> Array:
+    """The nearest probabilities to every row: argmin over the simplex of ||a - b||.
+
+    Examples
+    --------
+    >>> project_simplex(np.array([[0.5, 0.0], [3.0, 0.0]])).tolist()
+    [[0.75, 0.25], [1.0, 0.0]]
+    """
+    ordered = -np.sort(-points, axis=1)
+    excess = np.cumsum(ordered, axis=1) - 1.0
+    counts = np.arange(1, points.shape[1] + 1)
+    kept = np.sum(ordered * counts > excess, axis=1)
+    level = excess[np.arange(len(points)), kept - 1] / kept
+    return np.asarray(np.maximum(points - level[:, None], 0.0))

@@ -28,17 +28,19 @@ from manykernels.norms.prox import (
     prox_squared_p,
 )
 
-# The order is the code by which compiled loops know a term.
-KINDS = (
-    "entries",
-    "group_lasso",
-    "sparse_mkl",
-    "squared_l2",
-    "power",
-    "joint",
-    "squared_p",
-    "elastic_net",
-)
+# The one table of numbers by which compiled loops know a term. Constants in `hot` must
+# agree with it (they cannot import it); -1 stands for no term at all.
+TERM_CODES = {
+    "none": -1,
+    "entries": 0,
+    "group_lasso": 1,
+    "sparse_mkl": 2,
+    "squared_l2": 3,
+    "power": 4,
+    "joint": 5,
+    "squared_p": 6,
+    "elastic_net": 7,
+}
 
 
 @dataclass(frozen=True)

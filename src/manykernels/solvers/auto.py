@@ -85,12 +85,12 @@ class Auto:
     ) -> Certified:
         """The solver for this problem's loss and size."""
         loss, settings = problem.loss, (self.tol, self.max_iter)
-        if loss.name == "hinge":
+        if loss.has_hinge_dual:
             return DualAscent(*settings, random_state=rng)
-        if loss.name == "epsilon_insensitive":
-            return RegressionAscent(*settings, rng)
-        if loss.name == "squared" and is_moderate(problem):
+        if loss.is_squared and is_moderate(problem):
             return Ridge(*settings, rng)
+        if loss.smoothness is None and loss.residual_dual is not None:
+            return RegressionAscent(*settings, rng)
         require_known_loss(problem, type(self).__name__)
         return TruncatedNewton(*settings, rng)
 

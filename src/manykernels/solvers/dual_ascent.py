@@ -12,7 +12,7 @@ import numpy as np
 from manykernels.banks.base import support_of
 from manykernels.base.arrays import Array, Index
 from manykernels.base.threads import one_blas_thread
-from manykernels.losses.hinge import margins
+from manykernels.losses.classification import margins
 from manykernels.solvers.acceleration import WeightSearch
 from manykernels.solvers.levels import LevelSearch
 from manykernels.solvers.loop import (

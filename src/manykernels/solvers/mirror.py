@@ -121,8 +121,8 @@ class MirrorDescent:
         """Primal value, from the cache."""
         return self.values()[0]
 
-    def values(self) -> tuple[float, float]:
-        """Objective, and the best dual value along the coefficients.
+    def values(self) -> tuple[float, float, float]:
+        """Objective, the best dual value along the coefficients, and its multiple.
 
         What `Problem.primal_value` and `Problem.dual_bound` give, in one sweep over
         the cache: every pass asks for it. An update keeps the signs and the balance
@@ -135,12 +135,13 @@ class MirrorDescent:
         reg, q = problem.reg, problem.norm.q
         objective = reg * (loss + 0.5 * (theta_norm / q) ** 2)
         if largest == 0.0:
-            return objective, 0.0
+            return objective, 0.0, 0.0
         cost = (theta_norm / scale) ** 2
         best = 1.0 / largest
         if cost > 0.0:  # else no kernel sees the updated rows
             best = min(best, linear / cost)
-        return objective, reg * (best * linear - 0.5 * best * best * cost)
+        bound = reg * (best * linear - 0.5 * best * best * cost)
+        return objective, bound, best
 
     def model(self) -> Expansion:
         """The current model, copied."""
@@ -154,5 +155,11 @@ class MirrorDescent:
 
     def iterate(self, updates: int) -> Iterate:
         """What the shared loop records after a pass."""
-        objective, dual_bound = self.values()
-        return Iterate(objective, dual_bound, updates, self.model)
+        objective, dual_bound, multiple = self.values()
+        return Iterate(
+            objective,
+            dual_bound,
+            updates,
+            self.model,
+            lambda: multiple * self.state.coef,
+        )

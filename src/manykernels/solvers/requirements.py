@@ -7,7 +7,7 @@ from manykernels.solvers.problem import Problem
 
 def require_hinge(problem: Problem, solver: str) -> None:
     """Solvers with compiled hinge loops take the multiclass hinge loss only."""
-    if problem.loss.name != "hinge":
+    if not problem.loss.has_hinge_dual:
         raise ValueError(
             f"{solver} handles the hinge loss only, got the loss "
             f"{problem.loss.name!r}; choose solver='auto'."

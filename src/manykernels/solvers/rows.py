@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manykernels.banks.base import Bank
-from manykernels.banks.gram import GramBank
 from manykernels.base.arrays import Index, Values
 from manykernels.solvers.state import State
 
@@ -26,12 +25,14 @@ class RowCache:
     def __init__(self, bank: Bank) -> None:
         self.bank = bank
         self.rows: Values
-        if isinstance(bank, GramBank):
-            self.rows = bank.stack
+        stored = bank.stored_rows()
+        self.stored = stored is not None
+        if stored is not None:
+            self.rows = stored
             self.slots: NDArray[np.int64] = np.arange(bank.n_rows)
             return
         row_bytes = bank.n_blocks * bank.n_rows * bank.dtype.itemsize
-        n_bytes = getattr(bank, "cache_bytes", None) or CACHE_BYTES
+        n_bytes = bank.cache_bytes or CACHE_BYTES
         capacity = int(min(bank.n_rows, max(PREFETCH, n_bytes // row_bytes)))
         self.rows = np.empty((capacity, bank.n_blocks, bank.n_rows), bank.dtype)
         self.slots = np.full(bank.n_rows, -1)
@@ -70,12 +71,11 @@ class RowCache:
 
     def state(self) -> State:
         """Which rows are at hand. Rounding depends on the rows computed together."""
-        stored = isinstance(self.bank, GramBank)
-        return {"batches": [] if stored else list(self._batches)}
+        return {"batches": [] if self.stored else list(self._batches)}
 
     def restore(self, state: State) -> None:
         """Compute the same rows again, in the same batches."""
-        if isinstance(self.bank, GramBank):
+        if self.stored:
             return
         self.slots[:] = -1
         self._owners[:] = -1

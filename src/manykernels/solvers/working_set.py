@@ -7,11 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from manykernels.banks.base import Bank, block_norms, support_of
-from manykernels.banks.gram import GramBank
 from manykernels.base.arrays import Array, Index, Values
 from manykernels.base.threads import in_slices
 from manykernels.hot.dual import best_stretch, dual_sweeps, frozen_values, gather_square
-from manykernels.losses.hinge import margins
+from manykernels.losses.classification import margins
 from manykernels.solvers.loop import relative_gap
 from manykernels.solvers.problem import Problem
 
@@ -146,10 +145,7 @@ class CombinedKernel:
     def _append(self, rows: Index) -> None:
         begin = len(self.owners)
         out = self.values[begin : begin + len(rows)]
-        if isinstance(self.bank, GramBank):
-            self.bank.combine_into(out, self.weights, rows)
-        else:
-            out[:] = self.bank.combine(self.weights, rows)
+        self.bank.combine(self.weights, rows, out)
         self.places[rows] = begin + np.arange(len(rows))
         self.owners = np.concatenate([self.owners, rows])
 

@@ -31,19 +31,15 @@ class DualTerms(NamedTuple):
 
     @classmethod
     def of(cls, loss: Loss, bound: Array) -> DualTerms:
-        """The terms of a loss of this package; other losses raise a ValueError."""
-        free, never = np.zeros_like(bound), np.full_like(bound, np.inf)
-        if loss.name == "squared":
-            return cls(0.0, 1.0 / bound, never)
-        if loss.name == "huber":
-            threshold = float(getattr(loss, "threshold"))  # noqa: B009
-            return cls(0.0, 1.0 / bound, threshold * bound)
-        if loss.name == "epsilon_insensitive":
-            return cls(float(getattr(loss, "epsilon")), free, bound)  # noqa: B009
-        raise ValueError(
-            "RegressionAscent handles the losses 'squared', 'huber' and "
-            f"'epsilon_insensitive', got the loss {loss.name!r}; choose another solver."
-        )
+        """The terms for rows whose losses count `bound`; others raise a ValueError."""
+        unit = loss.residual_dual
+        if unit is None:
+            raise ValueError(
+                "RegressionAscent handles the losses 'squared', 'huber' and "
+                f"'epsilon_insensitive', got the loss {loss.name!r}; choose another "
+                "solver."
+            )
+        return cls(unit.tube, unit.soft / bound, unit.limit * bound)
 
 
 class FrozenRegression:

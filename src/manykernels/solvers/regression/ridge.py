@@ -169,7 +169,7 @@ class _Search(Remembers):
 
 
 def _require_squared(problem: Problem) -> None:
-    if problem.loss.name != "squared":
+    if not problem.loss.is_squared:
         raise ValueError(
             "Ridge handles the squared loss only, got the loss "
             f"{problem.loss.name!r}; choose another solver."

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.sparse as sp
 
 from manykernels.banks.base import Bank
-from manykernels.banks.blocks import BlockBank, FeatureBlock, SparseGramBlock
-from manykernels.banks.gram import GramBank
-from manykernels.banks.stored import StoredBank
 from manykernels.base.arrays import Array, Values
 from manykernels.base.threads import in_slices
 
@@ -38,7 +34,7 @@ class FrozenKernel:
         self.bank = bank
         self.weights = weights
         self.held: Values | None = None
-        if bank.n_rows <= bank.max_combined_rows and not blocks_are_thin(bank):
+        if holds_combined(bank):
             self.held = combined(bank, weights)
 
     @property
@@ -69,36 +65,25 @@ class FrozenKernel:
         return np.asarray(self.bank.diagonals() @ self.weights)
 
 
-def combined(bank: Bank, weights: Array) -> Values:
-    """The whole combined kernel; in float64 where it is small and can be."""
-    precise = isinstance(bank, GramBank | StoredBank) and bank.n_rows <= PRECISE_ROWS
-    options = {"dtype": np.float64} if precise else {}
-    held = np.empty((bank.n_rows, bank.n_rows), options.get("dtype", bank.dtype))
-    for start in range(0, bank.n_rows, COMBINED_ROWS):
-        rows = np.arange(start, min(start + COMBINED_ROWS, bank.n_rows))
-        held[rows] = bank.combine(weights, rows, **options)
-    return held
-
-
-def blocks_are_thin(bank: Bank) -> bool:
-    """Whether products block by block take less work than with a full matrix.
+def holds_combined(bank: Bank) -> bool:
+    """Whether one combined kernel fits, and serves better than the blocks' products.
 
     Examples
     --------
-    >>> blocks_are_thin(BlockBank([FeatureBlock(np.ones((9, 2)))]))
-    True
+    >>> from manykernels.banks import BlockBank, FeatureBlock
+    >>> holds_combined(BlockBank([FeatureBlock(np.ones((9, 2)))]))
+    False
     """
-    if not isinstance(bank, BlockBank):
-        return False
-    work = sum(_work(block) for block in bank.blocks)
-    return bool(work < SAVING * bank.n_rows**2)
+    thin = bank.product_work < SAVING * bank.n_rows**2
+    return bank.n_rows <= bank.max_combined_rows and not thin
 
 
-def _work(block: object) -> float:
-    """Multiplications of a product with one vector."""
-    if isinstance(block, SparseGramBlock):
-        return float(block.matrix.nnz)
-    if isinstance(block, FeatureBlock):
-        features = block.features
-        return 2.0 * float(features.nnz if sp.issparse(features) else features.size)
-    return np.inf
+def combined(bank: Bank, weights: Array) -> Values:
+    """The whole combined kernel; in float64 where it is small and can be."""
+    precise = bank.stores_values and bank.n_rows <= PRECISE_ROWS
+    dtype = np.float64 if precise else bank.dtype
+    held = np.empty((bank.n_rows, bank.n_rows), dtype)
+    for start in range(0, bank.n_rows, COMBINED_ROWS):
+        rows = np.arange(start, min(start + COMBINED_ROWS, bank.n_rows))
+        bank.combine(weights, rows, held[rows[0] : rows[-1] + 1])
+    return held

@@ -16,7 +16,6 @@ STEPS = 50  # of Newton's method at most
 CG_STEPS = 250  # products for one step at most
 LOOSE, TIGHT = 0.1, 1e-3  # residuals that end conjugate gradients
 SHARE = 0.3  # of what a step has to gain may be lost to a loose residual
-PROBE = 1e-6  # length of the difference that gives a curvature
 LENGTHS = 12  # trial lengths of a step
 FLAT = 0.1  # slope, relative to that at the start, at which a length is fine
 ROUNDING = 1e-15
@@ -97,6 +96,10 @@ class Frozen:
         move, shift = self._direction(point, residual)
         length = self._length(point, move, shift)
         if length == 0.0:
+            # Rounding may spoil conjugate gradients; the gradient itself goes down.
+            move, shift = point.dual - point.coef, point.dual_scores - point.scores
+            length = self._length(point, move, shift)
+        if length == 0.0:
             return point
         coef = point.coef + length * move
         return self.point(coef, self.times(coef))
@@ -113,8 +116,9 @@ class Frozen:
         way, ahead = rest, image
         square = first = float(np.vdot(rest, image))
         enough = first * residual**2
+        bend = self.curvature(point)
         for _ in range(CG_STEPS):
-            bent = way + self.curvature(point, ahead)
+            bent = way + bend(ahead)
             steep = float(np.vdot(ahead, bent))
             if steep <= 0.0:
                 break
@@ -129,13 +133,10 @@ class Frozen:
             ahead = image + square / last * ahead
         return move, shift
 
-    def curvature(self, point: Point, direction: Array) -> Array:
-        """b loss'' direction, as a difference of gradients: any smooth loss has it."""
-        size = float(np.max(np.abs(direction)))
-        if size == 0.0:
-            return np.zeros_like(direction)
-        step = PROBE / size
-        return (self.gradient(point.scores + step * direction) + point.dual) / step
+    def curvature(self, point: Point) -> Callable[[Array], Array]:
+        """b loss'' as a map of directions."""
+        bend = self.problem.loss.curvature(point.scores, self.problem.target)
+        return lambda direction: self.bound * bend(direction)
 
     def _length(self, point: Point, move: Array, shift: Array) -> float:
         """A length at which the value along the direction is nearly the smallest."""

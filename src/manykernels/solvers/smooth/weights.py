@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from manykernels.base.arrays import Array, Index
@@ -71,13 +73,10 @@ def hessian(frozen: Frozen, point: Point, blocks: Index) -> Array:
     """
     parts = frozen.problem.bank.block_scores(point.dual)[:, blocks]
     sides = np.ascontiguousarray(parts.transpose(1, 2, 0), np.float64)  # f, i, k
-    moves = _solve(frozen, point, -_bent(frozen, point, sides))
+    bend_losses = frozen.curvature(point)
+    moves = _solve(frozen, bend_losses, -bend_losses(sides))
     bend = -np.einsum("fik,gik->fg", sides, moves)
     return np.asarray(0.5 * (bend + bend.T))
-
-
-def _bent(frozen: Frozen, point: Point, directions: Array) -> Array:
-    return np.stack([frozen.curvature(point, one) for one in directions])
 
 
 def _times(frozen: Frozen, moves: Array) -> Array:
@@ -88,14 +87,14 @@ def _times(frozen: Frozen, moves: Array) -> Array:
     return np.asarray(product.transpose(1, 0, 2))
 
 
-def _solve(frozen: Frozen, point: Point, rest: Array) -> Array:
+def _solve(frozen: Frozen, curvature: Callable[[Array], Array], rest: Array) -> Array:
     """(I + H K) moves = rest, all systems side by side."""
     moves = np.zeros_like(rest)
     image = _times(frozen, rest)
     way, ahead = rest, image
     square = first = _dots(rest, image)
     for _ in range(CG_STEPS):
-        bent = way + _bent(frozen, point, ahead)
+        bent = way + curvature(ahead)
         steep = _dots(ahead, bent)
         length = _ratio(square, steep)
         moves = moves + length * way

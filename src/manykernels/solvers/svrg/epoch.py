@@ -10,12 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from manykernels.banks.base import Bank
-from manykernels.banks.blocks import BlockBank, FeatureBlock
-from manykernels.banks.gram import GramBank
 from manykernels.base.arrays import Array, Values
 from manykernels.hot import svrg as hot
-from manykernels.losses import Huber, SmoothedHinge, Softmax, Squared, SquaredHinge
 from manykernels.solvers.problem import Problem
 from manykernels.solvers.smooth.kernel import FrozenKernel
 
@@ -61,19 +57,12 @@ def importance(problem: Problem) -> Array:
 
 def loss_table(problem: Problem) -> hot.LossTable | None:
     """The loss in the form that compiled loops take; None if they do not know it."""
-    loss, target = problem.loss, problem.target
-    none, nothing = np.zeros(0, np.int64), np.zeros((0, 0))
-    if type(loss) is Softmax:
-        return hot.LossTable(hot.LOG, 0.0, target, nothing)
-    if type(loss) is SmoothedHinge:
-        return hot.LossTable(hot.SMOOTHED_HINGE, loss.width, target, nothing)
-    if type(loss) is SquaredHinge:
-        return hot.LossTable(hot.SQUARED_HINGE, 0.0, target, nothing)
-    if type(loss) is Squared:
-        return hot.LossTable(hot.SQUARED, 0.0, none, target)
-    if type(loss) is Huber:
-        return hot.LossTable(hot.HUBER, loss.threshold, none, target)
-    return None
+    known, target = problem.loss.compiled_gradient, problem.target
+    if known is None:
+        return None
+    if target.ndim == 1:  # labels
+        return hot.LossTable(*known, target, np.zeros((0, 0)))
+    return hot.LossTable(*known, np.zeros(0, np.int64), target)
 
 
 class KernelSource:
@@ -122,13 +111,11 @@ class FeatureSource:
 
     Parameters
     ----------
-    bank : BlockBank of FeatureBlock
+    blocks : list of arrays or CSR matrices
+        The features of every block.
     """
 
-    def __init__(self, bank: BlockBank) -> None:
-        blocks: list[Any] = [
-            block.features for block in bank.blocks if isinstance(block, FeatureBlock)
-        ]
+    def __init__(self, blocks: list[Any]) -> None:
         n_blocks, widths = len(blocks), [block.shape[1] for block in blocks]
         self.spans = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
         self.sparse = any(sp.issparse(block) for block in blocks)
@@ -180,11 +167,12 @@ class FeatureSource:
 
 def block_source(problem: Problem) -> Source:
     """Steps with a w of its own for every block."""
-    bank = problem.bank
-    if isinstance(bank, BlockBank) and has_features(problem):
-        return FeatureSource(bank)
-    if isinstance(bank, GramBank):
-        return KernelSource(bank.stack)
+    bank, features = problem.bank, feature_source(problem)
+    if features is not None:
+        return features
+    stored = bank.stored_rows()
+    if stored is not None:
+        return KernelSource(stored)
     return KernelSource(bank.rows, bank.n_blocks * bank.n_rows * bank.dtype.itemsize)
 
 
@@ -203,14 +191,12 @@ def shared_source(
     )
 
 
-def has_features(problem: Problem) -> bool:
-    """Whether steps can be taken on explicit features alone."""
-    bank: Bank = problem.bank
-    return (
-        isinstance(bank, BlockBank)
-        and all(isinstance(block, FeatureBlock) for block in bank.blocks)
-        and loss_table(problem) is not None
-    )
+def feature_source(problem: Problem) -> FeatureSource | None:
+    """Steps on explicit features alone, where bank and loss allow them."""
+    blocks = problem.bank.features()
+    if blocks is None or loss_table(problem) is None:
+        return None
+    return FeatureSource(blocks)
 
 
 def plain_steps(

@@ -7,20 +7,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manykernels.banks.blocks import BlockBank
 from manykernels.base.arrays import Array
 from manykernels.hot.svrg import Rule, Snapshot
 from manykernels.solvers.acceleration import WeightSearch
 from manykernels.solvers.loop import Iterate, relative_gap
 from manykernels.solvers.mixture import DualMixture
 from manykernels.solvers.problem import Expansion, Problem
-from manykernels.solvers.smooth.kernel import FrozenKernel, blocks_are_thin
+from manykernels.solvers.smooth.kernel import FrozenKernel, holds_combined
 from manykernels.solvers.smooth.newton import Frozen, Point, conjugate_gain
 from manykernels.solvers.state import Remembers, State
 from manykernels.solvers.svrg.epoch import (
-    FeatureSource,
     Source,
-    has_features,
+    feature_source,
     importance,
     run_epoch,
     shared_source,
@@ -98,7 +96,9 @@ class SharedEpochs(Remembers):
         self.inner = np.inf  # the same, of the frozen problem
         self.eta = np.inf  # infinite before the first epoch
         self.limit = np.inf  # on eta, from epochs that failed
-        self._features = _features(problem)
+        # Where a combined kernel is held, steps on its rows are the cheapest.
+        held = holds_combined(problem.bank)
+        self._features = None if held else feature_source(problem)
         self._stage: Stage | None = None
 
     def restore(self, state: State) -> None:
@@ -209,12 +209,3 @@ class SharedEpochs(Remembers):
         gain = conjugate_gain(problem, dual)
         mixed = problem.reg * self.mixture.add(dual, gain, norms)
         return (mixed, self.mixture.coef) if mixed > alone else (alone, dual)
-
-
-def _features(problem: Problem) -> FeatureSource | None:
-    """All features side by side, where steps on them are the cheapest."""
-    bank = problem.bank
-    thin = blocks_are_thin(bank) or bank.n_rows > bank.max_combined_rows
-    if isinstance(bank, BlockBank) and thin and has_features(problem):
-        return FeatureSource(bank)
-    return None

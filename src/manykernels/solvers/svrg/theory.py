@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manykernels.banks.base import Bank
-from manykernels.banks.blocks import BlockBank
 from manykernels.base.arrays import Array
 from manykernels.hot.svrg import Rule, Snapshot
 from manykernels.solvers.loop import Iterate
@@ -19,7 +17,6 @@ from manykernels.solvers.svrg import descent
 from manykernels.solvers.svrg.epoch import block_source, importance, run_epoch
 
 SMALLEST_WEIGHT = 1e-12  # of a block that has vanished: it stays where it is
-ROW_CHUNK = 64  # kernel rows at a time
 FITTING_STEPS = 100  # of conjugate gradients for the shared coefficients
 FITTED = 1e-20  # squared residual, relative, that ends them
 
@@ -85,7 +82,7 @@ class BlockEpochs(Remembers):
         return self.problem.primal_value(blocks.total, blocks.norms)
 
     def _blocks(self) -> Blocks:
-        return Blocks(self.coef, block_products(self.problem.bank, self.coef))
+        return Blocks(self.coef, self.problem.bank.block_products(self.coef))
 
     def _descend(self, old: Blocks) -> tuple[Blocks, int]:
         """Lines 3 to 15; returns the new blocks and the number of steps."""
@@ -102,7 +99,7 @@ class BlockEpochs(Remembers):
         added, decay = run_epoch(self._source, self.problem, order, rule, snapshot)
         a = decay[:, None, None]
         coef = a * old.coef + (1.0 - a) * pull + added
-        scores = block_products(self.problem.bank, coef)
+        scores = self.problem.bank.block_products(coef)
         return Blocks(coef, scores), len(order)
 
     def _rule(self, weights: Array) -> Rule:
@@ -139,25 +136,6 @@ class BlockEpochs(Remembers):
             snapshot=lambda: model,
             dual_snapshot=lambda: dual,
         )
-
-
-def block_products(bank: Bank, coef: Array) -> Array:
-    """K_f coef_f for every block, (blocks, outputs, rows) in and out."""
-    if isinstance(bank, BlockBank):
-        parts = [
-            b.times(np.ascontiguousarray(c.T)).T
-            for b, c in zip(bank.blocks, coef, strict=True)
-        ]
-        return np.stack(parts)
-    out = np.zeros_like(coef)
-    if not coef.any():
-        return out
-    for start in range(0, bank.n_rows, ROW_CHUNK):
-        part = slice(start, min(start + ROW_CHUNK, bank.n_rows))
-        rows = bank.rows(np.arange(part.start, part.stop))
-        for f in range(bank.n_blocks):
-            out[f, :, part] = coef[f] @ rows[:, f].astype(np.float64).T
-    return out
 
 
 def shared_model(

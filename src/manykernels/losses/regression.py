@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from manykernels.base.arrays import Array
+from manykernels.hot import svrg as hot
+from manykernels.losses.base import Loss, ResidualDual
 
 SLACK = 1e-9
 
 
 @dataclass(frozen=True)
-class Squared:
+class Squared(Loss):
     r"""Half the squared residual, :math:`\tfrac12 \|s - y\|^2`.
 
     The conjugate at -u is :math:`\tfrac12 \|u\|^2 - \langle u, y \rangle`.
@@ -23,9 +27,23 @@ class Squared:
     [2.0]
     """
 
-    name: str = "squared"
-    smoothness: float = 1.0
-    linear_dual: bool = False
+    name: ClassVar[str] = "squared"
+    is_squared: ClassVar[bool] = True
+
+    @property
+    def smoothness(self) -> float:
+        """Of half a square."""
+        return 1.0
+
+    @property
+    def residual_dual(self) -> ResidualDual:
+        """Half a square without bounds."""
+        return ResidualDual(0.0, 1.0, np.inf)
+
+    @property
+    def compiled_gradient(self) -> tuple[int, float]:
+        """Without a parameter."""
+        return hot.SQUARED, 0.0
 
     def value(self, scores: Array, target: Array) -> Array:
         """Loss of every row."""
@@ -35,6 +53,10 @@ class Squared:
     def gradient(self, scores: Array, target: Array) -> Array:
         """The residual."""
         return scores - target
+
+    def curvature(self, scores: Array, target: Array) -> Callable[[Array], Array]:
+        """The direction itself."""
+        return np.copy
 
     def conjugate(self, dual: Array, target: Array) -> Array:
         """Finite everywhere."""
@@ -48,13 +70,9 @@ class Squared:
         """Any scale."""
         return np.inf
 
-    def predict(self, scores: Array) -> Array:
-        """The scores themselves."""
-        return scores
-
 
 @dataclass(frozen=True)
-class Huber:
+class Huber(Loss):
     r"""Half the square up to `threshold`, a line beyond it: outliers pull less.
 
     The conjugate is that of the squared loss where :math:`|u_k| \le` threshold.
@@ -71,9 +89,7 @@ class Huber:
     """
 
     threshold: float = 1.0
-    name: str = "huber"
-    smoothness: float = 1.0
-    linear_dual: bool = False
+    name: ClassVar[str] = "huber"
 
     def __post_init__(self) -> None:
         if not 0.0 < self.threshold < np.inf:
@@ -81,6 +97,21 @@ class Huber:
                 f"threshold of the Huber loss must be a positive number, got "
                 f"{self.threshold!r}; choose for instance 1.0."
             )
+
+    @property
+    def smoothness(self) -> float:
+        """Of half a square."""
+        return 1.0
+
+    @property
+    def residual_dual(self) -> ResidualDual:
+        """Half a square up to the threshold."""
+        return ResidualDual(0.0, 1.0, self.threshold)
+
+    @property
+    def compiled_gradient(self) -> tuple[int, float]:
+        """By its threshold."""
+        return hot.HUBER, self.threshold
 
     def value(self, scores: Array, target: Array) -> Array:
         """Loss of every row."""
@@ -91,6 +122,11 @@ class Huber:
     def gradient(self, scores: Array, target: Array) -> Array:
         """The residual, clipped to the threshold."""
         return np.clip(scores - target, -self.threshold, self.threshold)
+
+    def curvature(self, scores: Array, target: Array) -> Callable[[Array], Array]:
+        """d_k where the residual is within the threshold, else 0."""
+        inside = np.abs(scores - target) <= self.threshold
+        return lambda direction: np.asarray(inside * direction)
 
     def conjugate(self, dual: Array, target: Array) -> Array:
         """That of the squared loss, inside the threshold."""
@@ -106,13 +142,9 @@ class Huber:
         """Threshold / largest value."""
         return _scale_into(dual, self.threshold)
 
-    def predict(self, scores: Array) -> Array:
-        """The scores themselves."""
-        return scores
-
 
 @dataclass(frozen=True)
-class EpsilonInsensitive:
+class EpsilonInsensitive(Loss):
     r"""What residuals exceed `epsilon` by, :math:`\sum_k [|s_k - y_k| - \epsilon]_+`.
 
     The conjugate is :math:`\epsilon \|u\|_1 - \langle u, y \rangle` where
@@ -131,9 +163,8 @@ class EpsilonInsensitive:
     """
 
     epsilon: float = 0.1
-    name: str = "epsilon_insensitive"
-    smoothness: None = None
-    linear_dual: bool = True
+    name: ClassVar[str] = "epsilon_insensitive"
+    linear_dual: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.epsilon < np.inf:
@@ -141,6 +172,11 @@ class EpsilonInsensitive:
                 f"epsilon must be a number >= 0, got {self.epsilon!r}; choose for "
                 "instance 0.1."
             )
+
+    @property
+    def residual_dual(self) -> ResidualDual:
+        """A tube and a box."""
+        return ResidualDual(self.epsilon, 0.0, 1.0)
 
     def value(self, scores: Array, target: Array) -> Array:
         """Loss of every row."""
@@ -165,10 +201,6 @@ class EpsilonInsensitive:
     def feasible_scale(self, dual: Array, target: Array) -> float:
         """1 / largest value."""
         return _scale_into(dual, 1.0)
-
-    def predict(self, scores: Array) -> Array:
-        """The scores themselves."""
-        return scores
 
 
 def _scale_into(dual: Array, limit: float) -> float:
