@@ -118,30 +118,3 @@ def test_terms_and_rows_give_the_same_solution(intercept):
         np.testing.assert_allclose(one.scores, two.scores, atol=1e-9)
         assert one.value == pytest.approx(two.value)
         assert one.intercept == pytest.approx(two.intercept, abs=1e-9)
-
-
-@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
-def test_losses(loss):
-    scores = np.linspace(-3.0, 3.0, 41) + 0.003
-    target = np.where(np.arange(41) % 2, 1.0, -1.0)
-    step = 1e-6
-    slope = (loss.value(scores + step, target) - loss.value(scores - step, target)) / (
-        2 * step
-    )
-    np.testing.assert_allclose(loss.gradient(scores, target), slope, atol=1e-6)
-    change = loss.gradient(scores + step, target) - loss.gradient(scores - step, target)
-    np.testing.assert_allclose(
-        loss.curvature(scores, target), change / (2 * step), atol=1e-4
-    )
-    dual = -loss.gradient(scores, target)
-    meet = loss.value(scores, target) + loss.conjugate(dual, target) + scores * dual
-    np.testing.assert_allclose(meet, 0.0, atol=1e-12)
-    other = 0.5 * dual
-    young = loss.value(scores, target) + loss.conjugate(other, target) + scores * other
-    assert np.all(young >= -1e-12)
-
-
-def test_conjugates_are_infinite_outside():
-    for loss in (Logistic(), SmoothedHinge()):
-        outside = loss.conjugate(np.array([1.1, -0.1]), np.ones(2))
-        assert np.isinf(outside).all()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from manykernels.products import Pricing, RankOneKernels
-from manykernels.products import pricing as pricing_module
+from manykernels.products.pricing import BestProducts
 from tests.products.toys import BASES, columns, energies
 
 RHO = np.array([1.5, 1.0, 0.8, 1.2])
@@ -61,7 +61,7 @@ def test_branch_and_bound_with_enough_work_is_exact(name):
     searching = Pricing(base, RHO, affordable=r * rows * r * r / 3 - 1)
     assert not searching.exhaustive
     searching.affordable = rows * r * r * 10.0
-    found = pricing_module._Top(base, RHO, 3, None)
+    found = BestProducts(base, RHO, 3, None)
     searching._small(base.weigh(coef), found)
     bound = searching._branch_and_bound(coef, base.weigh(coef), found)
     assert bound == 0.0

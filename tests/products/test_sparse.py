@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from manykernels.losses.one_score import SquaredError
 from manykernels.products import (
     ColumnGeneration,
     Logistic,
@@ -12,7 +13,6 @@ from manykernels.products import (
     RankOneKernels,
     SparsePath,
 )
-from manykernels.products.losses import SquaredError
 from manykernels.products.path import extended_bic, log_choices
 from manykernels.products.restricted import simplex_quadratic, squared_l1
 from manykernels.solvers import InterruptedFitWarning

@@ -13,6 +13,7 @@ from manykernels.products import (
     ColumnGeneration,
     Euclidean,
     ExplicitLpNorm,
+    ProductExpansion,
     ProductProblem,
     RandomizedMirrorDescent,
     RankOneKernels,
@@ -119,6 +120,6 @@ def test_draws_after_a_restart_are_not_those_before():
     one, two = made("mirror descent", "columns"), made("mirror descent", "columns")
     first(one, 2)
     two.restore(one.state())
-    zero = two.zero()
+    zero = ProductExpansion.zero(len(Y))
     assert run(two, zero, tol=0.0).history[-1].updates == 60
     assert two.state()["draws"] != one.state()["draws"]

@@ -1,5 +1,6 @@
 """Learning with all products of base kernels, which are never listed."""
 
+from manykernels.losses.one_score import Logistic, SmoothedHinge, SquaredError
 from manykernels.products.base import BaseKernels, DenseKernels, RankOneKernels
 from manykernels.products.blend import BlendedProducts, ProductBlend
 from manykernels.products.column_generation import ColumnGeneration
@@ -9,7 +10,6 @@ from manykernels.products.estimators import (
 )
 from manykernels.products.explicit_lp_norm import ExplicitLpNorm
 from manykernels.products.fit import FittedProducts, ProductFit
-from manykernels.products.losses import Logistic, SmoothedHinge, SquaredError
 from manykernels.products.mirror_descent import ProductSampler, RandomizedMirrorDescent
 from manykernels.products.path import SparsePath
 from manykernels.products.potentials import Euclidean, ShiftedEntropy

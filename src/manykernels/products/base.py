@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations_with_replacement
 from math import comb, factorial, prod
-from typing import Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -80,6 +80,10 @@ class BaseKernels(Protocol):
     """
 
     @property
+    def normalized(self) -> bool:
+        """Whether every product is scaled to unit mean square."""
+
+    @property
     def n_base(self) -> int:
         """Number of base kernels."""
 
@@ -102,6 +106,24 @@ class BaseKernels(Protocol):
 
     def matrix(self, product: Product) -> Array:
         """The kernel matrix of a product, shape (rows, rows)."""
+
+    def combined(self, products: Sequence[Product], scales: Array) -> Array:
+        """sum_i scales_i K_i, shape (rows, rows)."""
+
+    def take(self, rows: Index) -> BaseKernels:
+        """The same base kernels on some of the rows."""
+
+    def images(self, product: Product, coef: Array, rows: Index, known: Index) -> Array:
+        """K a between some rows and the rows `known`, to which a belongs."""
+
+    def largest_trace(self) -> float:
+        """The largest trace of a base kernel: how much of y one can explain."""
+
+    def inner_products(self, weights: Array) -> Array:
+        """<W, K_j> for every base kernel j, W of shape (rows, rows)."""
+
+    def weighted_sum(self, weights: Array, rows: Any, known: Any) -> Array:
+        """sum_j weights_j K_j between some rows and others."""
 
     def power_sums(self, degree: int) -> list[Array]:
         """S^0, ..., S^degree entry by entry, with S the sum of the base kernels."""
@@ -183,6 +205,32 @@ class RankOneKernels:
         z = self.feature(product)
         return np.outer(z, z)
 
+    def combined(self, products: Sequence[Product], scales: Array) -> Array:
+        """Z diag(scales) Z', one matrix product."""
+        Z = self.features(products) * np.sqrt(scales)
+        return np.asarray(Z @ Z.T)
+
+    def take(self, rows: Index) -> RankOneKernels:
+        """Some entries of the columns."""
+        return replace(self, columns=self.columns[rows])
+
+    def images(self, product: Product, coef: Array, rows: Index, known: Index) -> Array:
+        """z <z, a>."""
+        z = self.feature(product)
+        return np.asarray(float(z[known] @ coef) * z[rows])
+
+    def largest_trace(self) -> float:
+        """The largest sum of squares of a column."""
+        return float(np.square(self.columns).sum(axis=0).max(initial=0.0))
+
+    def inner_products(self, weights: Array) -> Array:
+        """x_j' W x_j."""
+        return np.asarray(np.einsum("tj,tj->j", self.columns, weights @ self.columns))
+
+    def weighted_sum(self, weights: Array, rows: Any, known: Any) -> Array:
+        """X diag(weights) X'."""
+        return np.asarray((self.columns[rows] * weights) @ self.columns[known].T)
+
     def power_sums(self, degree: int) -> list[Array]:
         """S = X X' and its powers entry by entry."""
         if self.normalized:
@@ -226,6 +274,7 @@ class DenseKernels:
     """
 
     stack: Array  # (base kernels, rows, rows)
+    normalized: ClassVar[bool] = False
 
     @property
     def n_base(self) -> int:
@@ -269,6 +318,33 @@ class DenseKernels:
             out *= self.stack[j]
         return out
 
+    def combined(self, products: Sequence[Product], scales: Array) -> Array:
+        """One product after the other."""
+        out = np.zeros(self.stack.shape[1:])
+        for product, scale in zip(products, scales, strict=True):
+            out += scale * self.matrix(product)
+        return out
+
+    def take(self, rows: Index) -> DenseKernels:
+        """Some rows and columns of all matrices."""
+        return DenseKernels(self.stack[:, rows][:, :, rows])
+
+    def images(self, product: Product, coef: Array, rows: Index, known: Index) -> Array:
+        """A block of the matrix times a."""
+        return np.asarray(self.matrix(product)[np.ix_(rows, known)] @ coef)
+
+    def largest_trace(self) -> float:
+        """The largest trace of a matrix."""
+        return float(np.einsum("jtt->j", self.stack).max())
+
+    def inner_products(self, weights: Array) -> Array:
+        """In one pass over the matrices."""
+        return np.asarray(self.stack.reshape(self.n_base, -1) @ weights.ravel())
+
+    def weighted_sum(self, weights: Array, rows: Any, known: Any) -> Array:
+        """Blocks of the matrices, summed."""
+        return np.tensordot(weights, self.stack[:, rows][:, :, known], 1)
+
     def power_sums(self, degree: int) -> list[Array]:
         """The sum of all base kernels and its powers."""
         return hadamard_powers(self.stack.sum(axis=0), degree)
@@ -276,7 +352,7 @@ class DenseKernels:
     def factor_masses(self, coef: Array, chosen: Product, powers: list[Array]) -> Array:
         """<a a' * K_chosen * S^k, K_j> for all j in one pass over the matrices."""
         weights = np.outer(coef, coef) * self.matrix(chosen) * powers[-1]
-        return np.asarray(self.stack.reshape(self.n_base, -1) @ weights.ravel())
+        return self.inner_products(weights)
 
     def energy_sum(self, coef: Array, prefix: Product, power: Array) -> float:
         """a' (K_prefix * S^k) a."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from manykernels.base.arrays import Array, Index
 from manykernels.base.threads import one_blas_thread
+from manykernels.losses.one_score import ScoreLoss
 from manykernels.products.base import Product, RankOneKernels, n_products
 from manykernels.products.column_generation import ColumnGeneration
 from manykernels.products.explicit_lp_norm import ExplicitLpNorm
@@ -17,12 +18,10 @@ from manykernels.products.fit import (
     FittedProducts,
     from_expansion,
     scores_of,
-    take_rows,
 )
-from manykernels.products.losses import ScoreLoss
 from manykernels.products.mirror_descent import RandomizedMirrorDescent
 from manykernels.products.problem import ProductExpansion, ProductProblem
-from manykernels.products.restricted import simplex_quadratic, working_set
+from manykernels.products.restricted import backtrack, simplex_quadratic, working_set
 from manykernels.solvers.loop import Callback, SolveResult
 
 GRID = tuple(10.0**k for k in range(-3, 5))
@@ -131,21 +130,21 @@ class ProductBlend:
             Columns and targets of more rows, to judge by.
         """
         rng = np.random.default_rng(self.random_state)
-        table = _Table.of(problem, held_out, self.folds, rng)
-        walks: list[_Walk] = []
+        table = RowParts.of(problem, held_out, self.folds, rng)
+        best: list[ModePoint] = []
         with one_blas_thread():
             for mode in modes(problem.degree):
-                path = _Path(self, table, mode, callback, rng)
-                walks.append(_walk(path, table))
-                if walks[-1].result.stopped:
+                path = ModePath(self, table, mode, callback, rng)
+                best.append(_best_point(path, table))
+                if best[-1].result.stopped:
                     break
-        judged = np.column_stack([walk.scores for walk in walks])
+        judged = np.column_stack([point.scores for point in best])
         weights = blend_weights(problem.loss, judged, table.judged_target)
-        return _blended(table, walks, weights)
+        return _blended(table, best, weights)
 
 
 @dataclass(frozen=True)
-class _Table:
+class RowParts:
     """All rows, and for every part of the work which to learn from and to judge by."""
 
     problem: ProductProblem  # on all rows
@@ -158,7 +157,7 @@ class _Table:
         held_out: tuple[Array, Array] | None,
         folds: int,
         rng: np.random.Generator,
-    ) -> _Table:
+    ) -> RowParts:
         base = problem.base
         if not isinstance(base, RankOneKernels) or base.normalized:
             raise ValueError(
@@ -190,7 +189,7 @@ class _Table:
         """The problem of a mode on some rows."""
         return replace(
             self.problem,
-            base=take_rows(self.problem.base, known),
+            base=self.problem.base.take(known),
             target=self.problem.target[known],
             rho=np.array(mode.rho),
             p=mode.p,
@@ -198,7 +197,7 @@ class _Table:
 
 
 @dataclass(frozen=True)
-class _Walk:
+class ModePoint:
     """Where the path of a mode was best."""
 
     mode: Mode
@@ -207,13 +206,13 @@ class _Walk:
     result: SolveResult
 
 
-class _Path:
+class ModePath:
     """One mode for growing C, on all parts side by side."""
 
     def __init__(
         self,
         settings: ProductBlend,
-        table: _Table,
+        table: RowParts,
         mode: Mode,
         callback: Callback | None,
         rng: np.random.Generator,
@@ -226,7 +225,7 @@ class _Path:
             for i, task in enumerate(self.tasks)
         ]
 
-    def walk(self) -> Iterator[_Walk]:
+    def points(self) -> Iterator[ModePoint]:
         """From strong to weak regularization."""
         whole = replace(self.table.problem, rho=np.array(self.mode.rho))
         for C in GRID:
@@ -237,20 +236,20 @@ class _Path:
                 result = solve(replace(task, C=C))
                 assert isinstance(result.model, ProductExpansion)
                 scores.append(scores_of(whole, result.model, judged, known))
-            yield _Walk(self.mode, C, np.concatenate(scores), result)
+            yield ModePoint(self.mode, C, np.concatenate(scores), result)
             if result.stopped:
                 return
 
 
-def _walk(path: _Path, table: _Table) -> _Walk:
+def _best_point(path: ModePath, table: RowParts) -> ModePoint:
     """The C with the least loss; the path ends when larger ones bring nothing."""
     loss, target = table.problem.loss, table.judged_target
     best, least, since = None, np.inf, 0
-    for walk in path.walk():
-        value = float(loss.value(walk.scores, target).mean())
+    for point in path.points():
+        value = float(loss.value(point.scores, target).mean())
         since += 1
         if best is None or value < least:
-            best, least, since = walk, value, 0
+            best, least, since = point, value, 0
         if since >= PATIENCE:
             break
     assert best is not None
@@ -298,36 +297,37 @@ def blend_weights(loss: ScoreLoss, scores: Array, target: Array) -> Array:
     """
     n, count = scores.shape
     v = np.full(count, 1.0 / count)
-    value = float(loss.value(scores @ v, target).mean()) if n else 0.0
+
+    def mean_loss(v: Array) -> float:
+        return float(loss.value(scores @ v, target).mean())
+
+    value = mean_loss(v) if n else 0.0
     for _ in range(NEWTON_STEPS if n and count > 1 else 0):
         blend = scores @ v
         curvature = np.maximum(loss.curvature(blend, target), LEAST_CURVATURE)
         H = scores.T @ (scores * curvature[:, None]) / n
         linear = scores.T @ loss.gradient(blend, target) / n - H @ v
-        aim, step, found = simplex_quadratic(H, linear, v), 1.0, np.inf
-        while step > 1e-4:
-            found = float(loss.value(scores @ (v + step * (aim - v)), target).mean())
-            if found < value:
-                break
-            step *= 0.5
+        moved, found = backtrack(mean_loss, v, simplex_quadratic(H, linear, v), value)
         if not found < value:
             break
-        v = v + step * (aim - v)
+        v = moved
         if value - found <= 1e-12 * abs(value):
             break
         value = found
     return v
 
 
-def _blended(table: _Table, walks: Sequence[_Walk], weights: Array) -> BlendedProducts:
+def _blended(
+    table: RowParts, best: Sequence[ModePoint], weights: Array
+) -> BlendedProducts:
     """One list of products, whose coefficients are blended."""
     known = table.parts[-1][0]
     coefs: dict[Product, float] = {}
     sizes: dict[Product, float] = {}
     intercept, fits = 0.0, []
-    for walk, weight in zip(walks, weights, strict=True):
-        task = replace(table.task(walk.mode, known), C=walk.C)
-        fits.append(from_expansion(task, walk.result))
+    for point, weight in zip(best, weights, strict=True):
+        task = replace(table.task(point.mode, known), C=point.C)
+        fits.append(from_expansion(task, point.result))
         if weight == 0.0:
             continue
         intercept += weight * fits[-1].intercept
@@ -341,8 +341,8 @@ def _blended(table: _Table, walks: Sequence[_Walk], weights: Array) -> BlendedPr
     total = max(sum(sizes.values()), 1e-300)
     first = fits[int(np.argmax(weights))]
     members = tuple(
-        Member(walk.mode, walk.C, float(weight))
-        for walk, weight in zip(walks, weights, strict=True)
+        Member(point.mode, point.C, float(weight))
+        for point, weight in zip(best, weights, strict=True)
         if weight > 0.0
     )
     return BlendedProducts(

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from manykernels.base.threads import one_blas_thread
-from manykernels.products.base import Product, RankOneKernels
+from manykernels.products.base import BaseKernels, Product, RankOneKernels
 from manykernels.products.pricing import AFFORDABLE, Pricing
 from manykernels.products.problem import ProductExpansion, ProductProblem
 from manykernels.products.restricted import (
@@ -95,7 +95,8 @@ class ColumnGeneration:
                 start or working_set(problem),
                 pricing or self.pricing(problem),
             )
-            return run(search, search.zero(), tol=self.tol, callback=callback)
+            zero = ProductExpansion.zero(problem.n_rows)
+            return run(search, zero, tol=self.tol, callback=callback)
 
 
 class ColumnSearch:
@@ -117,11 +118,7 @@ class ColumnSearch:
         base = self.problem.base
         if not isinstance(base, RankOneKernels):
             return self.problem.C
-        size = float(np.square(base.columns).sum(axis=0).max(initial=0.0))
-        return min(0.1 / max(size, 1e-12), self.problem.C)
-
-    def zero(self) -> ProductExpansion:
-        return ProductExpansion(np.zeros((self.problem.n_rows, 1)), np.zeros(0))
+        return min(smallest_C(base), self.problem.C)
 
     def iterates(self) -> Iterator[Iterate]:
         """One line a round: solve on the working set, then price all products."""
@@ -166,6 +163,11 @@ class ColumnSearch:
         known = set(self.known.products)
         found = [tuple(product) for product in state["products"]]
         self.known.add([product for product in found if product not in known])
+
+
+def smallest_C(base: BaseKernels) -> float:
+    """A C at which one or two terms explain about a tenth of what they could."""
+    return 0.1 / max(base.largest_trace(), 1e-12)
 
 
 def _snapshot(solution: Restricted, products: tuple[Product, ...]) -> ProductExpansion:

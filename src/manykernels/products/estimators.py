@@ -13,7 +13,7 @@ from sklearn.utils.validation import _check_y
 
 from manykernels.inputs.reporting import progress_callback
 from manykernels.inputs.targets import TrainingLabels
-from manykernels.products.losses import Logistic, ScoreLoss, SmoothedHinge
+from manykernels.losses.one_score import Logistic, ScoreLoss, SmoothedHinge
 from manykernels.products.polynomial_mkl import (
     PolynomialMKL,
     check_X,

@@ -11,7 +11,7 @@ import numpy as np
 from manykernels.base.arrays import Array
 from manykernels.base.memory import require_memory
 from manykernels.products.base import BaseKernels, Product, RankOneKernels, all_products
-from manykernels.products.machine import Inner, InnerSolver
+from manykernels.products.machine import InnerSolver
 from manykernels.products.problem import ProductExpansion, ProductProblem
 from manykernels.solvers.loop import Callback, Iterate, SolveResult, run
 from manykernels.solvers.state import Remembers
@@ -56,7 +56,7 @@ class ExplicitLpNorm:
         """The optimum over all products, from equal weights or those of `start`."""
         self._require_memory(problem)
         search = LpNormSearch(self, problem, start)
-        zero = ProductExpansion(np.zeros((problem.n_rows, 1)), np.zeros(0))
+        zero = ProductExpansion.zero(problem.n_rows)
         return run(search, zero, tol=self.tol, callback=callback)
 
     def _require_memory(self, problem: ProductProblem) -> None:
@@ -88,7 +88,7 @@ class LpNormSearch(Remembers):
 
     def iterates(self) -> Iterator[Iterate]:
         problem = self.problem
-        inner = InnerSolver(problem.target, problem.C, problem.loss, problem.intercept)
+        inner = InnerSolver.of(problem)
         for _ in range(self.settings.max_iter):
             solution = inner.solve(self.listed.combined(self.theta / self.rho**2))
             roots = np.sqrt(self.listed.energies(solution.coef)) / self.rho
@@ -101,7 +101,7 @@ class LpNormSearch(Remembers):
                     solution.coef, _norm(roots, _conjugate(problem.p))
                 ),
                 updates=len(self.rho),
-                snapshot=partial(_snapshot, solution, self.theta, self.products),
+                snapshot=partial(solution.expansion, self.theta, self.products),
             )
             powers = norms ** (2.0 - problem.p)
             size = _norm(powers, problem.nu)
@@ -145,9 +145,3 @@ def _norm(values: Array, p: float) -> float:
     if largest == 0.0 or np.isinf(p):
         return largest
     return largest * float(np.power(values / largest, p).sum() ** (1.0 / p))
-
-
-def _snapshot(
-    solution: Inner, theta: Array, products: tuple[Product, ...]
-) -> ProductExpansion:
-    return ProductExpansion(solution.coef[:, None], theta, products, solution.intercept)

@@ -11,8 +11,6 @@ import numpy as np
 from manykernels.base.arrays import Array, Index
 from manykernels.base.threads import one_blas_thread
 from manykernels.products.base import (
-    BaseKernels,
-    DenseKernels,
     Product,
     RankOneKernels,
     inverse_sizes,
@@ -53,7 +51,7 @@ def holdout_C(
     for C in grid:
         part = replace(
             problem,
-            base=take_rows(problem.base, kept),
+            base=problem.base.take(kept),
             target=problem.target[kept],
             C=C,
         )
@@ -68,14 +66,6 @@ def holdout_C(
     return grid[int(np.argmin(losses))]
 
 
-def take_rows(base: BaseKernels, rows: Index) -> BaseKernels:
-    """The same base kernels on some of the rows."""
-    if isinstance(base, RankOneKernels):
-        return RankOneKernels(base.columns[rows])
-    assert isinstance(base, DenseKernels)
-    return DenseKernels(base.stack[:, rows][:, :, rows])
-
-
 def scores_of(
     problem: ProductProblem, model: ProductExpansion, rows: Index, known: Index
 ) -> Array:
@@ -84,11 +74,7 @@ def scores_of(
     coef = model.coef[:, 0]
     for product, weight in zip(model.products, model.weights, strict=True):
         scale = weight / problem.rho[len(product)] ** 2
-        if isinstance(base, RankOneKernels):
-            z = base.feature(product)
-            scores += scale * float(z[known] @ coef) * z[rows]
-        else:
-            scores += scale * (base.matrix(product)[np.ix_(rows, known)] @ coef)
+        scores += scale * base.images(product, coef, rows, known)
     return scores
 
 

@@ -13,8 +13,9 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from manykernels.base.arrays import Array
+from manykernels.losses.one_score import ScoreLoss
 from manykernels.products.base import BaseKernels, Product, RankOneKernels
-from manykernels.products.losses import ScoreLoss, SquaredError
+from manykernels.products.problem import ProductExpansion, ProductProblem
 
 NEWTON_STEPS = 100
 MAX_CORRECTIONS = 6  # of a stale factor, before a fresh one is cheaper
@@ -28,6 +29,13 @@ class Inner:
     intercept: float
     scores: Array
     value: float  # 1/2 a' K a + C sum loss
+
+    def expansion(
+        self, theta: Array, products: tuple[Product, ...]
+    ) -> ProductExpansion:
+        """The same as a model of the products that K was made of."""
+        coef = self.coef[:, None]
+        return ProductExpansion(coef, theta, products, self.intercept)
 
 
 @dataclass
@@ -46,9 +54,14 @@ class InnerSolver:
     _factor: tuple[Array, bool] | None = field(default=None, repr=False)
     _last: Array | None = field(default=None, repr=False)
 
+    @classmethod
+    def of(cls, problem: ProductProblem) -> InnerSolver:
+        """The inner problem of a problem over products."""
+        return cls(problem.target, problem.C, problem.loss, problem.intercept)
+
     def solve(self, K: Array) -> Inner:
         """Coefficients, scores and value for the kernel matrix K."""
-        if isinstance(self.loss, SquaredError):
+        if self.loss.quadratic:
             return self._ridge(K)
         return self._newton(K)
 
@@ -296,15 +309,9 @@ class ActiveFeatures(ActiveProducts):
 def combined(
     base: BaseKernels, rho: Array, products: list[Product], theta: Array
 ) -> Array:
-    """sum_i theta_i / rho_i^2 K_i; one matrix product where kernels have rank one."""
+    """sum_i theta_i / rho_i^2 K_i over the products with a weight."""
     scales = np.array(
         [t / rho[len(i)] ** 2 for t, i in zip(theta, products, strict=True)]
     )
-    used = [i for i, scale in enumerate(scales) if scale != 0.0]
-    if isinstance(base, RankOneKernels):
-        Z = base.features([products[i] for i in used]) * np.sqrt(scales[used])
-        return np.asarray(Z @ Z.T)
-    out = np.zeros((base.n_rows, base.n_rows))
-    for i in used:
-        out += scales[i] * base.matrix(products[i])
-    return out
+    used = np.flatnonzero(scales)
+    return base.combined([products[i] for i in used], scales[used])

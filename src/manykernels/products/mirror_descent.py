@@ -12,7 +12,6 @@ import numpy as np
 from manykernels.base.arrays import Array
 from manykernels.base.threads import one_blas_thread
 from manykernels.products.base import BaseKernels, Product, RankOneKernels, multiplicity
-from manykernels.products.losses import SquaredError
 from manykernels.products.machine import (
     ActiveFeatures,
     ActiveProducts,
@@ -159,7 +158,7 @@ class RandomizedMirrorDescent:
             search = MirrorSearch(self, problem, start)
             return run(
                 search,
-                search.zero(),
+                ProductExpansion.zero(problem.n_rows),
                 tol=self.tol,
                 patience=self.patience,
                 callback=callback,
@@ -180,9 +179,7 @@ class MirrorSearch:
         rho = np.array(problem.rho, dtype=float)
         self.sampler = ProductSampler.of(problem.base, rho)
         self.average = AveragedWeights()
-        self.inner = InnerSolver(
-            problem.target, problem.C, problem.loss, problem.intercept
-        )
+        self.inner = InnerSolver.of(problem)
         self.averaged = replace(self.inner)  # its own factor: another kernel
         self.active = self._first_active(rho)
         self.pricing = Pricing(
@@ -195,14 +192,9 @@ class MirrorSearch:
 
     def _first_active(self, rho: Array) -> ActiveProducts:
         base = self.problem.base
-        squared = isinstance(self.problem.loss, SquaredError)
-        if squared and isinstance(base, RankOneKernels):
+        if self.problem.loss.quadratic and isinstance(base, RankOneKernels):
             return ActiveFeatures(base, rho, self.inner)
         return ActiveProducts(base, rho)
-
-    def zero(self) -> ProductExpansion:
-        """The model without any product."""
-        return ProductExpansion(np.zeros((self.problem.n_rows, 1)), np.zeros(0))
 
     def iterates(self) -> Iterator[Iterate]:
         """A look at the averaged weights after every `look_every` draws."""
@@ -268,7 +260,7 @@ class MirrorSearch:
             objective=solution.value / problem.scale,
             dual_bound=problem.dual_bound(solution.coef, self.dual_norm(solution.coef)),
             updates=self.done,
-            snapshot=partial(_snapshot, solution, theta, products),
+            snapshot=partial(solution.expansion, theta, products),
         )
 
     def dual_norm(self, coef: Array) -> float:
@@ -331,9 +323,3 @@ class AveragedWeights:
         if self.weight == 0.0:
             return np.zeros(size)
         return self.sums / self.weight
-
-
-def _snapshot(
-    solution: Inner, theta: Array, products: tuple[Product, ...]
-) -> ProductExpansion:
-    return ProductExpansion(solution.coef[:, None], theta, products, solution.intercept)

@@ -12,21 +12,19 @@ from scipy.linalg import lstsq
 from scipy.special import gammaln
 
 from manykernels.base.arrays import Array
+from manykernels.losses.one_score import ScoreLoss
 from manykernels.products.base import Product, RankOneKernels
-from manykernels.products.column_generation import ColumnGeneration
-from manykernels.products.losses import ScoreLoss, SquaredError
+from manykernels.products.column_generation import ColumnGeneration, smallest_C
 from manykernels.products.machine import combined
 from manykernels.products.pricing import Pricing
 from manykernels.products.problem import ProductExpansion, ProductProblem
-from manykernels.products.restricted import working_set
+from manykernels.products.restricted import backtrack, working_set
 from manykernels.solvers.loop import (
     Callback,
     InterruptedFitWarning,
     SolveResult,
 )
 from manykernels.solvers.problem import Expansion
-
-NO_ERROR = 1e-24  # of the variance: squares below it are rounding
 
 
 def log_choices(n_products: int, n_terms: int) -> float:
@@ -54,18 +52,11 @@ def extended_bic(
     """deviance + freedom log n + 2 log(choices of n_terms among n_products).
 
     The last part is the price of having searched: the best of 100,000 columns of noise
-    explains something, and the criterion expects just that (Chen and Chen, 2008). The
-    deviance is n log(mean squared error), or twice the loss.
+    explains something, and the criterion expects just that (Chen and Chen, 2008).
     """
-    n = len(target)
-    if isinstance(loss, SquaredError):
-        least = max(NO_ERROR * float(np.var(target)), 1e-290)
-        mean = 2.0 * float(loss.value(scores, target).mean())
-        deviance = n * float(np.log(max(mean, least)))
-    else:
-        deviance = 2.0 * float(loss.value(scores, target).sum())
-    price = freedom * float(np.log(n)) + 2.0 * log_choices(n_products, n_terms)
-    return deviance + price
+    price = freedom * float(np.log(len(target)))
+    price += 2.0 * log_choices(n_products, n_terms)
+    return loss.deviance(scores, target) + price
 
 
 RIDGE = 1e-2  # keeps coefficients finite where classes can be separated
@@ -105,7 +96,8 @@ class Refit:
         Z = self.base.features(products)
         if problem.intercept:
             Z = np.column_stack([Z, np.ones(len(Z))])
-        w = self._least_squares(Z) if self._squared else self._newton(Z)
+        quadratic = problem.loss.quadratic
+        w = self._least_squares(Z) if quadratic else self._newton(Z)
         scores = Z @ w
         intercept = float(w[-1]) if problem.intercept else 0.0
         criterion = extended_bic(
@@ -119,10 +111,6 @@ class Refit:
         kept = w[: len(products)]
         return Terms(tuple(products), kept, intercept, criterion, scores)
 
-    @property
-    def _squared(self) -> bool:
-        return isinstance(self.problem.loss, SquaredError)
-
     def _least_squares(self, Z: Array) -> Array:
         return np.asarray(lstsq(Z, self.problem.target)[0]) if Z.size else np.zeros(0)
 
@@ -130,24 +118,22 @@ class Refit:
         """min over w of sum loss(Z w) + RIDGE / 2 ||w||^2."""
         loss, target = self.problem.loss, self.problem.target
         w = np.zeros(Z.shape[1])
-        value = float(loss.value(Z @ w, target).sum())
+
+        def total(w: Array) -> float:
+            ridge = 0.5 * RIDGE * float(w @ w)
+            return float(loss.value(Z @ w, target).sum()) + ridge
+
+        value = total(w)
         for _ in range(50 if Z.shape[1] else 0):
             scores = Z @ w
             curvature = np.maximum(loss.curvature(scores, target), 1e-6)
             H = Z.T @ (Z * curvature[:, None]) + RIDGE * np.eye(Z.shape[1])
             g = Z.T @ loss.gradient(scores, target) + RIDGE * w
-            change = np.linalg.solve(H, -g)
-            step, found = 1.0, np.inf
-            while step > 1e-4:
-                moved = w + step * change
-                found = float(loss.value(Z @ moved, target).sum())
-                found += 0.5 * RIDGE * float(moved @ moved)
-                if found < value:
-                    break
-                step *= 0.5
+            aim = w - np.linalg.solve(H, g)
+            moved, found = backtrack(total, w, aim, value)
             if value - found <= 1e-9 * abs(value):
                 break
-            w, value = w + step * change, found
+            w, value = moved, found
         return w
 
     def strongest(self, model: Expansion) -> Terms:
@@ -259,7 +245,7 @@ class SparsePath:
         self, problem: ProductProblem, callback: Callback | None = None
     ) -> Chosen:
         """The best point of the path; Ctrl-C and the callback end it early."""
-        walk = _Walk(self.solver, problem, callback)
+        walk = PathWalk(self.solver, problem, callback)
         try:
             walk.run()
         except KeyboardInterrupt:
@@ -274,7 +260,9 @@ class SparsePath:
         return walk.chosen()
 
 
-class _Walk:
+class PathWalk:
+    """The best point so far of a walk along C, and when to end it."""
+
     def __init__(
         self,
         solver: ColumnGeneration,
@@ -292,7 +280,7 @@ class _Walk:
             self.refit = Refit(problem, self.pricing)
 
     def run(self) -> None:
-        C = self._first()
+        C = smallest_C(self.problem.base)
         for _ in range(STEPS):
             problem = replace(self.problem, C=C)
             result = self._solve(problem, max(self.solver.tol, ROUGH))
@@ -322,15 +310,6 @@ class _Walk:
         if not result.stopped and result.relative_gap > self.solver.tol:
             result = self._solve(problem, self.solver.tol)
             self.best = (criterion, problem, result, found)
-
-    def _first(self) -> float:
-        """A C at which one or two terms explain about a tenth of what they could."""
-        base = self.problem.base
-        if isinstance(base, RankOneKernels):
-            size = float(np.square(base.columns).sum(axis=0).max(initial=0.0))
-        else:
-            size = max(float(np.trace(base.matrix((j,)))) for j in range(base.n_base))
-        return 0.1 / max(size, 1e-12)
 
     def _n_best(self) -> int:
         terms = None if self.best is None else self.best[3]

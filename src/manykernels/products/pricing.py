@@ -120,9 +120,11 @@ class Pricing:
             Sum energies^power over all products as well.
         """
         weighted = self.base.weigh(coef)
-        found = _Top(self.base, self.rho, top, power if self.exhaustive else None)
-        if self._normalized:
-            found.exact = _Exact(self.base, coef)
+        found = BestProducts(
+            self.base, self.rho, top, power if self.exhaustive else None
+        )
+        if self.base.normalized:
+            found.exact = ExactEnergies(self.base, coef)
         self._small(weighted, found)
         bound = 0.0
         with one_blas_thread():
@@ -132,7 +134,7 @@ class Pricing:
                 bound = self._branch_and_bound(coef, weighted, found)
         return found.prices(bound)
 
-    def _everything(self, weighted: Array, found: _Top) -> None:
+    def _everything(self, weighted: Array, found: BestProducts) -> None:
         """Every prefix in turn, shared among threads of our own.
 
         Threads of BLAS would wait for each other after each small product.
@@ -154,21 +156,21 @@ class Pricing:
         for part in parts:
             found.merge(part)
 
-    def _small(self, weighted: Array, found: _Top) -> None:
+    def _small(self, weighted: Array, found: BestProducts) -> None:
         """Degrees 0 and 1."""
         if self.least_degree == 0:
             found.add_values([()], np.array([weighted.sum()]), 0)
         if self.degree >= 1:
             products: list[Product] = [(j,) for j in range(self.base.n_base)]
             values = self.base.columns.T @ weighted
-            if self._normalized:
+            if self.base.normalized:
                 values *= inverse_sizes(np.square(self.base.columns).mean(axis=0))
             found.add_values(products, values, 1)
 
     def _prefixes(self, degree: int) -> Iterator[Product]:
         return combinations_with_replacement(range(self.base.n_base), degree - 2)
 
-    def _look(self, prefix: Product, weighted: Array, found: _Top) -> None:
+    def _look(self, prefix: Product, weighted: Array, found: BestProducts) -> None:
         for tile in self._tiles(prefix, weighted):
             found.add_tile(tile)
 
@@ -180,13 +182,9 @@ class Pricing:
         for row in range(first, self.base.n_base, TILE):
             rows = slice(row, row + TILE)
             values = self._product(columns[:, rows], columns[:, row:], v)
-            if self._normalized:
+            if self.base.normalized:
                 values *= self._tile_scales(prefix, row)
             yield Tile(prefix, row, row, values)
-
-    @property
-    def _normalized(self) -> bool:
-        return isinstance(self.base, RankOneKernels) and self.base.normalized
 
     def _tile_scales(self, prefix: Product, row: int) -> NDArray[np.float32]:
         """1 / root mean square of the features of a tile, remembered if memory allows.
@@ -220,11 +218,13 @@ class Pricing:
             out += (left[part] * v[part, None]).T @ right[part]
         return out
 
-    def _branch_and_bound(self, coef: Array, weighted: Array, found: _Top) -> float:
+    def _branch_and_bound(
+        self, coef: Array, weighted: Array, found: BestProducts
+    ) -> float:
         """Look at prefixes, the most promising first; bound on what was not seen."""
         rows, r = self.base.columns.shape
         looks = max(1, int(self.affordable / (rows * float(r) * r)))
-        bounds = _Bounds(self.base, self.rho, coef, weighted)
+        bounds = PrefixBounds(self.base, self.rho, coef, weighted)
         queue: list[tuple[float, Product, int]] = [
             (-bounds.of((), d), (), d) for d in range(2, self.degree + 1)
         ]
@@ -243,7 +243,7 @@ class Pricing:
         return -queue[0][0] if queue else 0.0
 
 
-class _Exact:
+class ExactEnergies:
     """Energies of a few normalized products in double precision."""
 
     def __init__(self, base: BaseKernels, coef: Array) -> None:
@@ -261,7 +261,7 @@ class _Exact:
         return sorted(scaled, key=lambda item: (-item[1], item[0]))
 
 
-class _Bounds:
+class PrefixBounds:
     """What the products that begin with a prefix can reach at most.
 
     Their energies are not negative and sum to a' (K_prefix * S^left) a; and none of
@@ -273,7 +273,7 @@ class _Bounds:
     ) -> None:
         self.base, self.rho, self.coef, self.weighted = base, rho, coef, weighted
         # Of features with unit mean square only Cauchy and Schwarz know a bound.
-        self.normalized = isinstance(base, RankOneKernels) and base.normalized
+        self.normalized = base.normalized
         self.powers = [] if self.normalized else base.power_sums(len(rho) - 1)
         self.largest = np.abs(base.columns).max(axis=1)
 
@@ -288,7 +288,7 @@ class _Bounds:
         return float(min(by_entries, by_sum)) / float(self.rho[degree]) ** 2
 
 
-class _Top:
+class BestProducts:
     """The largest energies seen so far, and a sum of powers over all of them."""
 
     def __init__(
@@ -296,15 +296,15 @@ class _Top:
     ) -> None:
         self._base, self._rho, self._top, self._power = base, rho, top, power
         self._best: dict[Product, float] = {}
-        self.exact: _Exact | None = None
+        self.exact: ExactEnergies | None = None
         self.threshold = 0.0  # energy that a product must exceed to be kept
         self._sum = 0.0
 
-    def twin(self) -> _Top:
+    def twin(self) -> BestProducts:
         """An empty one with the same settings."""
-        return _Top(self._base, self._rho, self._top, self._power)
+        return BestProducts(self._base, self._rho, self._top, self._power)
 
-    def merge(self, other: _Top) -> None:
+    def merge(self, other: BestProducts) -> None:
         """Take in what another has seen of other products."""
         self._best |= other._best
         self._sum += other._sum

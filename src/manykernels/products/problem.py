@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
 from scipy.optimize import minimize_scalar
 
 from manykernels.base.arrays import Array
+from manykernels.losses.one_score import ScoreLoss, SquaredError
 from manykernels.products.base import BaseKernels, Product, n_products
-from manykernels.products.losses import ScoreLoss, SquaredError
 from manykernels.solvers.problem import Expansion
 
 
@@ -23,6 +24,11 @@ class ProductExpansion(Expansion):
 
     products: tuple[Product, ...] = ()
     intercept: float = 0.0
+
+    @classmethod
+    def zero(cls, n_rows: int) -> ProductExpansion:
+        """The model without any product."""
+        return cls(np.zeros((n_rows, 1)), np.zeros(0))
 
 
 class Certificate(NamedTuple):
@@ -118,7 +124,7 @@ class ProductProblem:
         dual_norm is (sum_i (a' K_i a / rho_i^2)^{q/2})^{1/q} over *all* products, or
         anything above it: then the bound is lower, and still a bound.
         """
-        if isinstance(self.loss, SquaredError):
+        if self.loss.quadratic:
             gain = float(coef @ self.target)
             cost = float(coef @ coef) / self.C + dual_norm * dual_norm
             return 0.5 * gain * abs(gain) / (cost * self.scale) if cost > 0 else 0.0

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -12,11 +13,35 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, lstsq
 
 from manykernels.base.arrays import Array
 from manykernels.products.base import Product, RankOneKernels
-from manykernels.products.losses import SquaredError
 from manykernels.products.machine import InnerSolver, combined
 from manykernels.products.problem import ProductProblem
 
 SLACK = 1e-10  # relative; below it a condition counts as met
+
+
+def backtrack(
+    value_of: Callable[[Array], float],
+    here: Array,
+    aim: Array,
+    value: float,
+    least: float = 1e-4,
+) -> tuple[Array, float]:
+    """The first point not worse than `value` among here + (aim - here) / 2^k.
+
+    Returns it with its value, which is above `value` where no step longer than `least`
+    would do.
+
+    Examples
+    --------
+    >>> backtrack(lambda x: float(x @ x), np.array([1.0]), np.array([-2.0]), 1.0)
+    (array([-0.5]), 0.25)
+    """
+    point, found, step = aim, value_of(aim), 1.0
+    while found > value and step > 2.0 * least:
+        step *= 0.5
+        point = here + step * (aim - here)
+        found = value_of(point)
+    return point, found
 
 
 def squared_l1(
@@ -223,7 +248,7 @@ class FeatureWorkingSet:
 
     def solve(self, C: float) -> Restricted:
         """Squared errors at once, other losses by Newton steps."""
-        if isinstance(self.problem.loss, SquaredError):
+        if self.problem.loss.quadratic:
             self.w = squared_l1(
                 self._gram, self.features.T @ self._centered(), self.rho, C, self.w
             )
@@ -237,18 +262,14 @@ class FeatureWorkingSet:
 
     def _newton(self, C: float) -> None:
         """Quadratic models of the loss, each minimized exactly, with a line search."""
-        value = self._value(self.w, C)
+        value_of = partial(self._value, C)
+        value = value_of(self.w)
         for _ in range(NEWTON_STEPS):
             aim = self._model_minimum(C)
-            step, found = 1.0, np.inf
-            while step > 1e-6:
-                found = self._value(self.w + step * (aim - self.w), C)
-                if found <= value:
-                    break
-                step *= 0.5
+            moved, found = backtrack(value_of, self.w, aim, value, least=1e-6)
             if not found < value:
                 return
-            self.w = self.w + step * (aim - self.w) if step < 1.0 else aim
+            self.w = moved
             if value - found <= 1e-11 * abs(value):
                 return
             value = found
@@ -263,7 +284,7 @@ class FeatureWorkingSet:
         G = self.features.T @ (self.features * curvature[:, None])
         return squared_l1(G, self.features.T @ pull, self.rho, C, self.w)
 
-    def _value(self, w: Array, C: float) -> float:
+    def _value(self, C: float, w: Array) -> float:
         norm = float(self.rho @ np.abs(w))
         losses = self.problem.loss.value(self.features @ w, self.problem.target)
         return 0.5 * norm * norm + C * float(losses.sum())
@@ -302,7 +323,7 @@ class MatrixWorkingSet:
     def solve(self, C: float) -> Restricted:
         """min over the simplex of J(theta): quadratic models with a line search."""
         problem = self.problem
-        inner = InnerSolver(problem.target, C, problem.loss, problem.intercept)
+        inner = InnerSolver.of(replace(problem, C=C))
         if not self.products:
             zero = inner.solve(np.zeros((problem.n_rows, problem.n_rows)))
             return Restricted(zero.coef, self.theta, 0.0, zero.scores, zero.intercept)

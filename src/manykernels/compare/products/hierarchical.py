@@ -14,7 +14,6 @@ from scipy.linalg import cho_factor, cho_solve
 
 from manykernels.base.arrays import Array
 from manykernels.products.base import Product, RankOneKernels
-from manykernels.products.losses import SquaredError
 from manykernels.products.problem import ProductExpansion, ProductProblem
 from manykernels.solvers.loop import Callback, Iterate, SolveResult, run
 from manykernels.solvers.state import State
@@ -186,7 +185,7 @@ class HierarchicalKernelLearning:
         """The best model found; `start` gives the hull of an earlier solution."""
         _require_supported(problem)
         search = HullSearch(self, problem, start)
-        zero = ProductExpansion(np.zeros((problem.n_rows, 1)), np.zeros(0))
+        zero = ProductExpansion.zero(problem.n_rows)
         return run(
             search, zero, tol=self.tol, patience=self.patience, callback=callback
         )
@@ -203,7 +202,7 @@ def _require_supported(problem: ProductProblem) -> None:
             "HierarchicalKernelLearning needs products as they are, got normalized "
             "ones; use RankOneKernels(columns) without normalized=True."
         )
-    if not isinstance(problem.loss, SquaredError):
+    if not problem.loss.quadratic:
         raise ValueError(
             "HierarchicalKernelLearning needs squared errors, got the loss "
             f"{problem.loss.name!r}; use ColumnGeneration for others."

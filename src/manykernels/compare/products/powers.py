@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from manykernels.base.arrays import Array
-from manykernels.products.base import BaseKernels, DenseKernels, RankOneKernels
+from manykernels.products.base import BaseKernels
 from manykernels.products.machine import Inner, InnerSolver
 from manykernels.products.problem import ProductProblem
 from manykernels.solvers.loop import Callback, Iterate, SolveResult, run
@@ -44,12 +44,7 @@ def weighted_sum(
     array([[ 4.,  7.],
            [ 7., 13.]])
     """
-    if isinstance(base, RankOneKernels):
-        X = base.columns
-        return np.asarray(weights[0] + (X[rows] * weights[1:]) @ X[known].T)
-    assert isinstance(base, DenseKernels)
-    stack = base.stack[:, rows][:, :, known]
-    return np.asarray(weights[0] + np.tensordot(weights[1:], stack, 1))
+    return np.asarray(weights[0] + base.weighted_sum(weights[1:], rows, known))
 
 
 def power_scores(
@@ -95,7 +90,7 @@ class UniformSearch(Remembers):
     def iterates(self) -> Iterator[Iterate]:
         problem = self.problem
         K = weighted_sum(problem.base, self.weights) ** problem.degree
-        inner = InnerSolver(problem.target, problem.C, problem.loss, problem.intercept)
+        inner = InnerSolver.of(problem)
         solution = inner.solve(K)
         value = solution.value / problem.scale
         yield Iterate(
@@ -185,9 +180,7 @@ class CortesSearch(Remembers):
         self.radius = settings.radius or float(np.sqrt(size))
         even = np.full(size, self.radius / np.sqrt(size))
         self.weights = even if start is None else start.weights
-        self.inner = InnerSolver(
-            problem.target, problem.C, problem.loss, problem.intercept
-        )
+        self.inner = InnerSolver.of(problem)
 
     def iterates(self) -> Iterator[Iterate]:
         here = self._at(self.weights)
@@ -218,13 +211,8 @@ class CortesSearch(Remembers):
         base, degree = self.problem.base, self.problem.degree
         coef = place.solution.coef
         inside = place.total ** (degree - 1) * np.outer(coef, coef)
-        if isinstance(base, RankOneKernels):
-            X = base.columns
-            masses = np.einsum("tj,tj->j", X, inside @ X)
-        else:
-            assert isinstance(base, DenseKernels)
-            masses = base.stack.reshape(base.n_base, -1) @ inside.ravel()
-        return -0.5 * degree * np.append(inside.sum(), masses)
+        masses = np.append(inside.sum(), base.inner_products(inside))
+        return -0.5 * degree * masses
 
     def _descend(self, here: Place, slope: Array, step: float) -> Place | None:
         """The first projected step, of halved lengths, that decreases enough."""

@@ -66,7 +66,7 @@ class UniformCoordinateDescent:
         search = UniformMirrorSearch(settings, problem, start)
         return run(
             search,
-            search.zero(),
+            ProductExpansion.zero(problem.n_rows),
             tol=self.tol,
             patience=self.patience,
             callback=callback,

@@ -1,14 +1,24 @@
-"""Losses of one score: value, derivatives and conjugate."""
+"""Losses of one score per row, with their second derivatives.
+
+With the scores (0, s) for two outputs, `Softmax` is the logistic loss of s, and
+`losses.SmoothedHinge` of half the width is the one below; `Squared` of one column is
+the squared error. They are written out here because Newton's method needs the
+curvature, which is a number for one score and a matrix for several.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import expit, xlogy
 
 from manykernels.base.arrays import Array
+
+NO_ERROR = 1e-24  # of the variance: squares below it are rounding
+ROUNDING = 1e-12  # by which a dual value may leave its interval
 
 
 class ScoreLoss(Protocol):
@@ -20,6 +30,10 @@ class ScoreLoss(Protocol):
     @property
     def name(self) -> str:
         """What users call it."""
+
+    @property
+    def quadratic(self) -> bool:
+        """Whether its curvature is one everywhere, so that one linear system solves."""
 
     def value(self, scores: Array, target: Array) -> Array:
         """The loss of every row."""
@@ -33,6 +47,9 @@ class ScoreLoss(Protocol):
     def conjugate(self, dual: Array, target: Array) -> Array:
         """sup over s of -s u - value(s)."""
 
+    def deviance(self, scores: Array, target: Array) -> float:
+        """Minus twice the log-likelihood of all rows, up to a constant."""
+
 
 @dataclass(frozen=True)
 class SquaredError:
@@ -45,6 +62,7 @@ class SquaredError:
     """
 
     name: str = "squared"
+    quadratic: ClassVar[bool] = True
 
     def value(self, scores: Array, target: Array) -> Array:
         """1/2 (s - y)^2."""
@@ -62,6 +80,12 @@ class SquaredError:
         """1/2 u^2 - u y."""
         return 0.5 * np.square(dual) - dual * target
 
+    def deviance(self, scores: Array, target: Array) -> float:
+        """n log(mean squared error): the noise's variance is estimated, too."""
+        least = max(NO_ERROR * float(np.var(target)), 1e-290)
+        mean = 2.0 * float(self.value(scores, target).mean())
+        return len(target) * float(np.log(max(mean, least)))
+
 
 @dataclass(frozen=True)
 class Logistic:
@@ -74,6 +98,8 @@ class Logistic:
     """
 
     name: str = "logistic"
+    quadratic: ClassVar[bool] = False
+    probabilistic: ClassVar[bool] = True  # expit(s) is the probability of y = 1
 
     def value(self, scores: Array, target: Array) -> Array:
         """log(1 + exp(-y s)), without overflow."""
@@ -89,10 +115,12 @@ class Logistic:
 
     def conjugate(self, dual: Array, target: Array) -> Array:
         """q log q + (1 - q) log(1 - q) with q = y u in [0, 1], else infinite."""
-        q = dual * target
-        inside = np.clip(q, 0.0, 1.0)
-        value = xlogy(inside, inside) + xlogy(1.0 - inside, 1.0 - inside)
-        return np.where(np.abs(q - inside) <= 1e-12, value, np.inf)
+        q, inside = _shares(dual, target)
+        return np.where(inside, xlogy(q, q) + xlogy(1.0 - q, 1.0 - q), np.inf)
+
+    def deviance(self, scores: Array, target: Array) -> float:
+        """Twice the loss."""
+        return 2.0 * float(self.value(scores, target).sum())
 
 
 @dataclass(frozen=True)
@@ -107,6 +135,8 @@ class SmoothedHinge:
 
     width: float = 0.5
     name: str = "smoothed_hinge"
+    quadratic: ClassVar[bool] = False
+    probabilistic: ClassVar[bool] = False
 
     def value(self, scores: Array, target: Array) -> Array:
         """q (1 - y s) - h q^2 / 2 at the q of the gradient."""
@@ -125,7 +155,16 @@ class SmoothedHinge:
 
     def conjugate(self, dual: Array, target: Array) -> Array:
         """h q^2 / 2 - q with q = y u in [0, 1], else infinite."""
-        q = dual * target
-        inside = np.clip(q, 0.0, 1.0)
-        value = 0.5 * self.width * np.square(inside) - inside
-        return np.where(np.abs(q - inside) <= 1e-12, value, np.inf)
+        q, inside = _shares(dual, target)
+        return np.where(inside, 0.5 * self.width * np.square(q) - q, np.inf)
+
+    def deviance(self, scores: Array, target: Array) -> float:
+        """Twice the loss."""
+        return 2.0 * float(self.value(scores, target).sum())
+
+
+def _shares(dual: Array, target: Array) -> tuple[Array, NDArray[np.bool_]]:
+    """q = y u, clipped to [0, 1], and whether it was inside."""
+    q = dual * target
+    clipped = np.clip(q, 0.0, 1.0)
+    return clipped, np.abs(q - clipped) <= ROUNDING
