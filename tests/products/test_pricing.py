@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from manykernels.products import Pricing, RankOneKernels
+from manykernels.products import pricing as pricing_module
 from manykernels.products.pricing import BestProducts
 from tests.products.toys import BASES, columns, energies
 
