@@ -32,8 +32,8 @@ class ScoreLoss(Protocol):
         """What users call it."""
 
     @property
-    def quadratic(self) -> bool:
-        """Whether its curvature is one everywhere, so that one linear system solves."""
+    def is_squared(self) -> bool:
+        """Whether it is 1/2 (s - y)^2, which one linear system minimizes."""
 
     def value(self, scores: Array, target: Array) -> Array:
         """The loss of every row."""
@@ -62,7 +62,7 @@ class SquaredError:
     """
 
     name: str = "squared"
-    quadratic: ClassVar[bool] = True
+    is_squared: ClassVar[bool] = True
 
     def value(self, scores: Array, target: Array) -> Array:
         """1/2 (s - y)^2."""
@@ -98,8 +98,8 @@ class Logistic:
     """
 
     name: str = "logistic"
-    quadratic: ClassVar[bool] = False
-    probabilistic: ClassVar[bool] = True  # expit(s) is the probability of y = 1
+    is_squared: ClassVar[bool] = False
+    scores_are_logits: ClassVar[bool] = True  # expit(s) is the probability of y = 1
 
     def value(self, scores: Array, target: Array) -> Array:
         """log(1 + exp(-y s)), without overflow."""
@@ -135,8 +135,8 @@ class SmoothedHinge:
 
     width: float = 0.5
     name: str = "smoothed_hinge"
-    quadratic: ClassVar[bool] = False
-    probabilistic: ClassVar[bool] = False
+    is_squared: ClassVar[bool] = False
+    scores_are_logits: ClassVar[bool] = False
 
     def value(self, scores: Array, target: Array) -> Array:
         """q (1 - y s) - h q^2 / 2 at the q of the gradient."""

@@ -61,7 +61,7 @@ class InnerSolver:
 
     def solve(self, K: Array) -> Inner:
         """Coefficients, scores and value for the kernel matrix K."""
-        if self.loss.quadratic:
+        if self.loss.is_squared:
             return self._ridge(K)
         return self._newton(K)
 

@@ -192,7 +192,7 @@ class MirrorSearch:
 
     def _first_active(self, rho: Array) -> ActiveProducts:
         base = self.problem.base
-        if self.problem.loss.quadratic and isinstance(base, RankOneKernels):
+        if self.problem.loss.is_squared and isinstance(base, RankOneKernels):
             return ActiveFeatures(base, rho, self.inner)
         return ActiveProducts(base, rho)
 

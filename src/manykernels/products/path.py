@@ -96,8 +96,8 @@ class Refit:
         Z = self.base.features(products)
         if problem.intercept:
             Z = np.column_stack([Z, np.ones(len(Z))])
-        quadratic = problem.loss.quadratic
-        w = self._least_squares(Z) if quadratic else self._newton(Z)
+        squared = problem.loss.is_squared
+        w = self._least_squares(Z) if squared else self._newton(Z)
         scores = Z @ w
         intercept = float(w[-1]) if problem.intercept else 0.0
         criterion = extended_bic(

@@ -124,7 +124,7 @@ class ProductProblem:
         dual_norm is (sum_i (a' K_i a / rho_i^2)^{q/2})^{1/q} over *all* products, or
         anything above it: then the bound is lower, and still a bound.
         """
-        if self.loss.quadratic:
+        if self.loss.is_squared:
             gain = float(coef @ self.target)
             cost = float(coef @ coef) / self.C + dual_norm * dual_norm
             return 0.5 * gain * abs(gain) / (cost * self.scale) if cost > 0 else 0.0

@@ -248,7 +248,7 @@ class FeatureWorkingSet:
 
     def solve(self, C: float) -> Restricted:
         """Squared errors at once, other losses by Newton steps."""
-        if self.problem.loss.quadratic:
+        if self.problem.loss.is_squared:
             self.w = squared_l1(
                 self._gram, self.features.T @ self._centered(), self.rho, C, self.w
             )

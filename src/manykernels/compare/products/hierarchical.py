@@ -202,7 +202,7 @@ def _require_supported(problem: ProductProblem) -> None:
             "HierarchicalKernelLearning needs products as they are, got normalized "
             "ones; use RankOneKernels(columns) without normalized=True."
         )
-    if not problem.loss.quadratic:
+    if not problem.loss.is_squared:
         raise ValueError(
             "HierarchicalKernelLearning needs squared errors, got the loss "
             f"{problem.loss.name!r}; use ColumnGeneration for others."
