@@ -40,6 +40,7 @@ def weighted_sum(
 
     Examples
     --------
+    >>> from manykernels.products import RankOneKernels
     >>> weighted_sum(RankOneKernels(np.array([[1.0], [2.0]])), np.array([1.0, 3.0]))
     array([[ 4.,  7.],
            [ 7., 13.]])
@@ -131,6 +132,7 @@ class PolynomialKernelLearning:
 
     Examples
     --------
+    >>> from manykernels.products import RankOneKernels
     >>> X = np.random.default_rng(0).normal(size=(60, 4))
     >>> problem = ProductProblem(RankOneKernels(X), X[:, 0] * X[:, 1], np.ones(3), C=10)
     >>> result = PolynomialKernelLearning().solve(problem)
