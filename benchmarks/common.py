@@ -7,6 +7,7 @@ import json
 import multiprocessing
 import os
 import platform
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -35,8 +36,9 @@ console = Console(width=None if sys.stdout.isatty() else 110)
 
 
 def environment() -> dict[str, Any]:
-    """Date, cores and versions: what a figure depends on, and nothing personal."""
+    """Date, commit, cores and versions: what a figure depends on, nothing personal."""
     return {
+        "commit": commit(),
         "date": datetime.now(UTC).date().isoformat(),
         "cores": len(os.sched_getaffinity(0))
         if hasattr(os, "sched_getaffinity")
@@ -45,6 +47,28 @@ def environment() -> dict[str, Any]:
         "python": platform.python_version(),
         "versions": {name: _version(name) for name in PACKAGES},
     }
+
+
+def commit(folder: Path = RESULTS.parent) -> str | None:
+    """The short name of the commit measured, with "+" after changes to its source.
+
+    None outside of a checkout, where there is nothing to name.
+    """
+    named = _git(folder, "rev-parse", "--short", "HEAD")
+    if named is None:
+        return None
+    changed = _git(folder, "status", "--porcelain", "--", ":/src", ":/benchmarks/*.py")
+    return named + "+" * bool(changed)
+
+
+def _git(folder: Path, *words: str) -> str | None:
+    """What git says; None where there is no git or no checkout."""
+    command = ["git", "-C", str(folder), *words]
+    try:
+        told = subprocess.run(command, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return told.stdout.strip()
 
 
 def _version(package: str) -> str | None:
