@@ -56,7 +56,7 @@ $(CREATED):
 
 $(INSTALLED): pyproject.toml | $(CREATED)
 	@echo "Installing manykernels into $(VENV) (a minute or two, only once) ..."
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet --editable '.[all]'
 	@touch $@
 
 $(INSTALLED_DEV): pyproject.toml | $(CREATED)

@@ -70,7 +70,7 @@ def refused(call):
     def run(*arguments, parts, stdin=None):
         result = call(*arguments, code=2, stdin=stdin)
         message = result.stderr.strip()
-        assert message.startswith("Error: ") and message.endswith((".", "?.")), message
+        assert message.startswith("Error: ") and message.endswith((".", "?")), message
         assert len(message.splitlines()) == 1, message
         for part in parts:
             assert part in message, message

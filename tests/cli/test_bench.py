@@ -1,6 +1,6 @@
 """`manykernels bench` hands over to the scripts of a checkout."""
 
-from manykernels.cli import bench as command
+from manykernels.cli import main as command
 
 
 def test_arguments_and_exit_code_are_passed_on(call, tmp_path, monkeypatch, capfd):

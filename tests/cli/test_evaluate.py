@@ -16,7 +16,7 @@ from sklearn.metrics import (
 
 import manykernels as mk
 from manykernels.cli.metrics import measure
-from manykernels.cli.readers.samples import Sample
+from manykernels.cli.readers.columns import Sample
 from tests.cli.conftest import NAMES
 
 

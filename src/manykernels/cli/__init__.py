@@ -1,5 +1,28 @@
 """The command line: ``manykernels fit | predict | evaluate | inspect | demo``."""
 
-from manykernels.cli.app import app
+import sys
+from typing import Any
 
-__all__ = ["app"]
+LIBRARIES = ("typer", "rich", "pandas", "pyarrow")
+
+
+def run() -> None:
+    """Run the command, or say in one sentence what it needs to be installed."""
+    from manykernels.base.extras import MissingLibraryError, require_library
+
+    try:
+        for library in LIBRARIES:
+            require_library(library, "cli")
+    except MissingLibraryError as error:
+        sys.exit(f"Error: {error}")
+    from manykernels.cli.main import app
+
+    app()
+
+
+def __getattr__(name: str) -> Any:
+    if name != "app":
+        raise AttributeError(f"module 'manykernels.cli' has no attribute {name!r}")
+    from manykernels.cli.main import app
+
+    return app

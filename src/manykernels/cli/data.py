@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from manykernels.cli.errors import fail
+from manykernels.cli.readers.columns import Roles, Sample
 from manykernels.cli.readers.labels import labels_like
-from manykernels.cli.readers.samples import Roles, Sample
 from manykernels.cli.readers.tables import STDIN, TARGETS, choose_format, read_sample
 from manykernels.loading import load
 

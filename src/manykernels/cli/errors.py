@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -11,13 +12,17 @@ from typing import Any, NoReturn
 
 import typer
 
+from manykernels.base.extras import MissingLibraryError
+
 BAD_INPUT = 2
+RAISE = dis.opmap["RAISE_VARARGS"]
 INTERRUPTED = 130  # what shells report after Ctrl-C
 
 
 def fail(message: str) -> NoReturn:
     """End the command with one sentence."""
-    typer.echo(f"Error: {message.rstrip('.')}.", err=True)
+    end = "" if message.endswith((".", "?", "!")) else "."
+    typer.echo(f"Error: {message}{end}", err=True)
     raise typer.Exit(BAD_INPUT)
 
 
@@ -29,7 +34,7 @@ def plain_errors(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def run(*args: Any, **options: Any) -> None:
-        with _told():
+        with _one_sentence_errors():
             command(*args, **options)
             sys.stdout.flush()
 
@@ -48,7 +53,7 @@ def one_line(error: BaseException | str) -> str:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _one_sentence_errors() -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:
@@ -59,13 +64,25 @@ def _told() -> Iterator[None]:
         raise typer.Exit(INTERRUPTED) from None
     except OSError as error:
         fail(_about_file(error))
-    except (ValueError, MemoryError) as error:
+    except (ValueError, MemoryError, MissingLibraryError) as error:
         fail(one_line(error))
     except TypeError as error:
-        # The library's refusals are sentences; Python's own type errors are not.
-        if not str(error).endswith("."):
+        if not _is_refusal(error):
             raise
         fail(one_line(error))
+
+
+def _is_refusal(error: TypeError) -> bool:
+    """Whether a raise statement wrote the error for people to read.
+
+    A mistake of the program, such as None + 1, comes from the operation itself.
+    """
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    if place is None:
+        return False
+    return place.tb_frame.f_code.co_code[place.tb_lasti] == RAISE
 
 
 def _about_file(error: OSError) -> str:

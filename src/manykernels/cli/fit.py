@@ -18,8 +18,8 @@ from manykernels.cli.learning import build_model, choose_kernels, fit_model, hol
 from manykernels.cli.metrics import measure
 from manykernels.cli.outputs import check_output, print_json, write_json
 from manykernels.cli.progress import shown_epochs, shown_warnings
+from manykernels.cli.readers.columns import Roles, Sample
 from manykernels.cli.readers.labels import as_labels, labels_like
-from manykernels.cli.readers.samples import Roles, Sample
 from manykernels.cli.summary import describe, metric_lines, model_lines
 from manykernels.solvers.loop import InterruptedFitWarning
 

@@ -11,8 +11,8 @@ import numpy as np
 from sklearn.model_selection import GroupShuffleSplit, StratifiedShuffleSplit
 
 from manykernels.cli.errors import fail, one_line
+from manykernels.cli.readers.columns import Sample
 from manykernels.cli.readers.kernel_files import read_kernels
-from manykernels.cli.readers.samples import Sample
 from manykernels.inputs.parameters import require_number
 from manykernels.kernels import Kernel, as_kernels
 from manykernels.kernels.columns import positions

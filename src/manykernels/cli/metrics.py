@@ -13,7 +13,7 @@ from sklearn.metrics import (
     precision_recall_fscore_support,
 )
 
-from manykernels.cli.readers.samples import Sample
+from manykernels.cli.readers.columns import Sample
 
 
 def measure(model: Any, sample: Sample, y: np.ndarray) -> dict[str, Any]:

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from manykernels.report.pictures import COLORS, GRAY, _tidy
+from manykernels.report.pictures import COLORS, GRAY, new_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 MOST_BARS = 20
 
@@ -47,7 +46,7 @@ def plot_interactions(
     _require_fitted(model)
     table = model.interactions_
     shown = min(limit, table.n_rows)
-    ax = _new_axes(shown) if ax is None else ax
+    ax = new_figure(6.4, 1.6 + 0.26 * shown).add_subplot() if ax is None else ax
     signed = not np.isnan(table["coefficient"][:shown]).any()
     values = np.asarray(table["coefficient" if signed else "weight"][:shown])
     ax.barh(range(shown), values, color=_colors(table["sign"][:shown]))
@@ -58,16 +57,8 @@ def plot_interactions(
     ax.set_xlabel(what)
     more = table.n_rows - shown
     ax.set_title("Strongest interactions" + (f" ({more} more)" if more else ""))
-    _tidy(ax)
+    tidy(ax)
     return ax.figure
-
-
-def _new_axes(n_bars: int) -> Axes:
-    # Imported late, and a Figure of its own: see plot_fit.
-    from matplotlib.figure import Figure
-
-    figure: Figure = Figure(figsize=(6.4, 1.6 + 0.26 * n_bars), layout="constrained")
-    return figure.add_subplot()
 
 
 def _colors(signs: Any) -> list[str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from manykernels.base.extras import require_library
 from manykernels.report.bars import weight_bars
 from manykernels.solvers import Epoch
 
@@ -57,7 +58,7 @@ def plot_weights(
     ax.set_title("What the model listens to")
     if any(order):
         ax.legend(loc="lower right", fontsize=8)
-    _tidy(ax)
+    tidy(ax)
 
 
 def plot_convergence(ax: Axes, history: Sequence[Epoch]) -> None:
@@ -113,12 +114,8 @@ def plot_fit(
     >>> [ax.get_xlabel() for ax in figure.axes]
     ['kernel weight (all sum to 1)', '', 'epoch']
     """
-    # Imported late: matplotlib is slow to load and most fits need no picture. A
-    # Figure of its own leaves pyplot's windows and global state alone.
-    from matplotlib.figure import Figure
-
     _require_fitted(model)
-    figure = Figure(figsize=(10.0, 4.6), layout="constrained")
+    figure = new_figure(10.0, 4.6)
     grid = figure.add_gridspec(2, 2, width_ratios=(1.15, 1.0), height_ratios=(1.6, 1.0))
     weights = figure.add_subplot(grid[:, 0])
     plot_weights(weights, model.kernel_names_, model.kernel_weights_, groups)
@@ -129,6 +126,16 @@ def plot_fit(
     plot_gap(lower, model.history_, model.tol)
     if title:
         figure.suptitle(title)
+    return figure
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure, with matplotlib imported late: it is slow to load.
+
+    A figure of its own leaves pyplot's windows and global state alone.
+    """
+    library = require_library("matplotlib.figure", "plot")
+    figure: Figure = library.Figure(figsize=(width, height), layout="constrained")
     return figure
 
 
@@ -147,10 +154,11 @@ def _epoch_axis(ax: Axes) -> None:
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set_xlabel("epoch")
     ax.grid(alpha=0.3, which="major")
-    _tidy(ax)
+    tidy(ax)
 
 
-def _tidy(ax: Axes) -> None:
+def tidy(ax: Axes) -> None:
+    """No frame at the top and on the right."""
     ax.spines[["top", "right"]].set_visible(False)
 
 

@@ -7,7 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from manykernels.cli.readers.samples import TableError
+from manykernels.cli.readers.columns import TableError
 from manykernels.kernels import Kernel, as_kernels
 from manykernels.kernels.grammar import parse_kernel
 

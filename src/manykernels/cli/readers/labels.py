@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from manykernels.cli.readers.samples import TableError, listed
+from manykernels.cli.readers.columns import TableError, listed
 
 # Not 007: leading zeros belong to a name. At most what an integer of 64 bits holds.
 _WHOLE = re.compile(r"[+-]?(0|[1-9]\d{0,17})(\.0*)?", re.ASCII)

@@ -9,11 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
-from manykernels.cli.readers.delimited import read_delimited
-from manykernels.cli.readers.libsvm import read_libsvm
-from manykernels.cli.readers.npz import read_npz
-from manykernels.cli.readers.parquet import read_parquet
-from manykernels.cli.readers.samples import Roles, Sample, TableError
+from manykernels.cli.readers.arrays import read_libsvm, read_npz
+from manykernels.cli.readers.columns import Roles, Sample, TableError
+from manykernels.cli.readers.frames import read_delimited, read_parquet
 
 STDIN = "-"
 GZIP = b"\x1f\x8b"

@@ -50,15 +50,9 @@ class Sample:
 
     def take(self, rows: np.ndarray) -> Sample:
         """Return the chosen rows."""
-        others = {
-            role: None if values is None else values[rows]
-            for role, values in self.by_row().items()
-        }
-        return replace(self, X=self.X[rows], **others)
-
-    def by_row(self) -> dict[str, np.ndarray | None]:
-        """What has one entry per row, by role."""
-        return {"y": self.y, "weight": self.weight, "group": self.group}
+        by_row = {"y": self.y, "weight": self.weight, "group": self.group}
+        chosen = {role: v if v is None else v[rows] for role, v in by_row.items()}
+        return replace(self, X=self.X[rows], **chosen)
 
 
 @dataclass(frozen=True)
@@ -79,10 +73,6 @@ class Plan:
     def titles(self, columns: Sequence[int]) -> list[str]:
         """Columns in an error message: names, or positions where there are none."""
         return [self.names[j] if self.names else str(j) for j in columns]
-
-    def title(self, column: int) -> str:
-        """One column in an error message."""
-        return repr(self.titles([column])[0])
 
 
 @dataclass(frozen=True)
@@ -121,26 +111,21 @@ class Roles:
 
     def plan(self, names: list[str] | None, n_columns: int) -> Plan:
         """Find every column, or say which is missing."""
-        if names is not None:
-            _require_different(names)
-        chosen = {
-            role: None if wanted is None else find_column(wanted, names, n_columns)
-            for role, wanted in (
-                ("target", self.target),
-                ("weight", self.weight),
-                ("group", self.group),
-            )
-        }
+        _require_different(names or [])
+        target, weight, group = (
+            None if wanted is None else find_column(wanted, names, n_columns)
+            for wanted in (self.target, self.weight, self.group)
+        )
         if names is not None and self.features is not None:
             features = _by_name(self.features, names)
         else:
             others = {j for d in self.drop for j in find_columns(d, names, n_columns)}
-            others |= {j for j in chosen.values() if j is not None}
+            others |= {j for j in (target, weight, group) if j is not None}
             features = [j for j in range(n_columns) if j not in others]
-        self.check(features, names)
-        return Plan(names, features, **chosen)
+        self._check(features, names)
+        return Plan(names, features, target, weight, group)
 
-    def check(self, features: Sequence[int], names: list[str] | None) -> None:
+    def _check(self, features: Sequence[int], names: list[str] | None) -> None:
         """Raise where there are no features, too many, or some without a name."""
         if not features:
             raise TableError(
@@ -154,15 +139,6 @@ class Roles:
                     f"expected a name for every column, got none for column {j} "
                     f"(counted from 0); name it, or leave it out with --drop {j}."
                 )
-
-
-def require_count(found: int, wanted: int | None) -> None:
-    """Raise where a file has other columns than the model has seen."""
-    if wanted is not None and found != wanted:
-        raise TableError(
-            f"expected {wanted} columns as in training, got {found}; leave out the "
-            "others with --drop."
-        )
 
 
 def find_column(wanted: str, names: list[str] | None, n_columns: int) -> int:
@@ -204,10 +180,27 @@ def listed(names: Sequence[Any]) -> str:
     return f"{text} and {more} more" if more > 0 else text
 
 
+def require_count(found: int, wanted: int | None) -> None:
+    """Raise where a file has other columns than the model has seen."""
+    if wanted is not None and found != wanted:
+        raise TableError(
+            f"expected {wanted} columns as in training, got {found}; leave out the "
+            "others with --drop."
+        )
+
+
+def require_rows(n_rows: int) -> None:
+    """Raise where a file has no rows."""
+    if n_rows == 0:
+        raise TableError(
+            "expected at least one row of data, got none; check that the file is the "
+            "one you meant."
+        )
+
+
 def require_finite(X: Any, names: Sequence[str] | None) -> None:
     """Raise if a table holds NaN or infinity, with the first such row and column."""
-    values = X.data if sp.issparse(X) else X
-    bad = ~np.isfinite(values)
+    bad = ~np.isfinite(X.data if sp.issparse(X) else X)
     if not bad.any():
         return
     if sp.issparse(X):
@@ -224,12 +217,12 @@ def require_finite(X: Any, names: Sequence[str] | None) -> None:
     )
 
 
-def require_rows(n_rows: int) -> None:
-    """Raise where a file has no rows."""
-    if n_rows == 0:
+def require_entries(missing: np.ndarray, where: str) -> None:
+    """Raise where a label, weight or group is missing, with the first such row."""
+    if missing.any():
         raise TableError(
-            "expected at least one row of data, got none; check that the file is the "
-            "one you meant."
+            f"expected an entry in every row of {where}, got none in row "
+            f"{int(np.argmax(missing)) + 1}; fill it in or leave the row out."
         )
 
 

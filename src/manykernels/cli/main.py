@@ -1,4 +1,4 @@
-"""``manykernels bench``: measure again what the documentation says."""
+"""The commands, put together."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ from pathlib import Path
 
 import typer
 
-from manykernels.cli.errors import fail
+from manykernels.cli.demo import demo
+from manykernels.cli.errors import fail, plain_errors
+from manykernels.cli.evaluate import evaluate
+from manykernels.cli.fit import fit
+from manykernels.cli.inspect import inspect
+from manykernels.cli.label import label
+from manykernels.cli.parse import parse
+from manykernels.cli.predict import predict
 
 
 def bench(
@@ -41,3 +48,35 @@ def find_benchmarks() -> Path:
         "expected a source checkout with the folder 'benchmarks', got an installation "
         "without it; clone the repository and call this command there"
     )
+
+
+app = typer.Typer(
+    help="Multiple kernel learning with certified solutions.",
+    no_args_is_help=True,
+    add_completion=False,
+    # Tracebacks with local variables are long and say little to most people.
+    pretty_exceptions_show_locals=False,
+)
+for command in (fit, predict, evaluate, inspect, label, parse, demo, bench):
+    app.command()(plain_errors(command))
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from manykernels import __version__
+
+        typer.echo(f"manykernels {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: bool = typer.Option(
+        False,
+        "--version",
+        help="Print the version and leave.",
+        callback=_print_version,
+        is_eager=True,
+    ),
+) -> None:
+    """Multiple kernel learning with certified solutions."""
