@@ -6,7 +6,7 @@ from typing import Any
 from manykernels import banks, datasets, kernels, losses, norms, solvers
 from manykernels.banks import Storage
 from manykernels.chains import SequenceLabeler
-from manykernels.loading import load
+from manykernels.files import load
 from manykernels.mkl import (
     MKLClassifier,
     MKLClassifierCV,

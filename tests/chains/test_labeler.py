@@ -337,7 +337,7 @@ def test_files_with_parts_that_disagree_are_refused(
     model = mixed(max_iter=1).fit(X, y)
     model.classes_ = model.classes_[:2]
     model.save(tmp_path / "model")
-    with pytest.raises(ModelFileError, match="parts disagree"):
+    with pytest.raises(ModelFileError, match="disagree: labels"):
         mk.load(tmp_path / "model")
 
 

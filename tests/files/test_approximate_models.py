@@ -183,13 +183,13 @@ def test_every_array_of_a_map_is_checked_for_its_shape(saved):
             changed = list(arrays)
             changed[position] = np.ascontiguousarray(change(arrays[position]))
             write_container(saved, content, changed)
-            with pytest.raises(ModelFileError, match="(maps|blocks|mixes up)"):
+            with pytest.raises(ModelFileError, match="mixes up parts"):
                 mk.load(saved)
         if arrays[position].dtype.kind == "f":
             changed = list(arrays)
             changed[position] = np.full_like(arrays[position], np.nan)
             write_container(saved, content, changed)
-            with pytest.raises(ModelFileError, match="sizes disagree: .*(maps|blocks)"):
+            with pytest.raises(ModelFileError, match="must hold finite numbers"):
                 mk.load(saved)
         assert path
 
@@ -203,7 +203,7 @@ def test_buckets_and_signs_out_of_range_are_refused(tmp_path):
         changed = [array.copy() for array in arrays]
         changed[places[name]][0, 0] = bad
         write_container(path, content, changed)
-        with pytest.raises(ModelFileError, match="disagree: maps"):
+        with pytest.raises(ModelFileError, match="(buckets|signs|columns)"):
             mk.load(path)
 
 
@@ -211,10 +211,10 @@ def test_maps_and_kernels_must_belong_together(tmp_path):
     path = tmp_path / "model"
     CASES["random"]().save(path)
     content, arrays = read_container(path)
-    groups = content["model"]["kernels"]["groups"]
+    groups = content["fitted"]["_model"]["kernels"]["groups"]
     groups[0]["map"], groups[2]["map"] = groups[2]["map"], groups[0]["map"]
     write_container(path, content, arrays)
-    with pytest.raises(ModelFileError, match="disagree: maps"):
+    with pytest.raises(ModelFileError, match="(buckets|signs|columns)"):
         mk.load(path)
 
 
@@ -226,7 +226,7 @@ def test_columns_that_do_not_fit_cost_no_memory(tmp_path, field, value):
     path = tmp_path / "model"
     CASES["nystroem"]().save(path)
     content, arrays = read_container(path)
-    kernels = content["model"]["kernels"]
+    kernels = content["fitted"]["_model"]["kernels"]
     if field == "columns":
         kernels["groups"][0]["source"]["columns"] = value
     else:
@@ -234,5 +234,5 @@ def test_columns_that_do_not_fit_cost_no_memory(tmp_path, field, value):
         for group in kernels["groups"]:
             group["source"]["columns"] = {"slice": [0, None, None]}
     write_container(path, content, arrays)
-    with pytest.raises(ModelFileError, match="disagree: maps"):
+    with pytest.raises(ModelFileError, match="(buckets|signs|columns)"):
         mk.load(path)

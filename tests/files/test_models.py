@@ -74,6 +74,7 @@ def test_a_loaded_model_answers_to_the_bit(name, tmp_path):
     np.testing.assert_array_equal(model.support_, loaded.support_)
     assert loaded.get_params()["p"] == model.p
     assert loaded.class_weight == model.class_weight
+    assert loaded.solver == model.solver
 
 
 def test_a_loaded_model_can_be_fitted_again_and_cloned(tmp_path):
@@ -176,7 +177,7 @@ def test_tampered(saved):
     with zipfile.ZipFile(saved) as archive:
         parts = {name: archive.read(name) for name in archive.namelist()}
     document = json.loads(parts["document.json"])
-    document["content"]["scalars"]["temperature_"] = 1.0
+    document["content"]["fitted"]["temperature_"] = 1.0
     parts["document.json"] = json.dumps(document).encode()
     with zipfile.ZipFile(saved, "w") as archive:
         for name, payload in parts.items():
@@ -186,10 +187,18 @@ def test_tampered(saved):
 
 
 def test_newer_version(saved, monkeypatch):
-    monkeypatch.setattr(container_module, "VERSION", 2)
+    monkeypatch.setattr(container_module, "VERSION", 3)
     fitted().save(saved)
     monkeypatch.undo()
-    with pytest.raises(ModelFileError, match="of version 1, got version 2"):
+    with pytest.raises(ModelFileError, match="of version 2, got version 3"):
+        mk.load(saved)
+
+
+def test_older_version(saved, monkeypatch):
+    monkeypatch.setattr(container_module, "VERSION", 1)
+    fitted().save(saved)
+    monkeypatch.undo()
+    with pytest.raises(ModelFileError, match="got version 1 in .*wrote it, or a newer"):
         mk.load(saved)
 
 
@@ -203,15 +212,104 @@ def test_unknown_names_are_refused(saved):
 
 def test_unknown_kernels_are_refused(saved):
     def other_kernel(content):
-        content["model"]["kernels"]["kernels"][0]["kernel"] = "os.system"
+        content["fitted"]["_model"]["kernels"]["kernels"][0]["part"] = "os.system"
 
-    with pytest.raises(ModelFileError, match="in a model file, got 'os.system'"):
+    with pytest.raises(ModelFileError, match="files may hold, got 'os.system'"):
         mk.load(rewritten(saved, other_kernel))
+
+
+def test_pointers_of_sparse_rows_are_checked_before_scipy_sees_them(tmp_path):
+    path = tmp_path / "model"
+    fitted(["rbf", "linear"], sp.csr_matrix(X)).save(path)
+    content, arrays = read_container(path)
+    rows = content["fitted"]["_model"]["kernels"]["groups"][0]["rows"]
+    data, indices, indptr, shape = rows["values"]["csr"]
+    bad = [
+        (indices, lambda a: a + 4),
+        (indices, lambda a: a - 1),
+        (indices, lambda a: a.astype(float)),
+        (indptr, lambda a: a[::-1].copy()),
+        (indptr, lambda a: a + 1),
+        (indptr, lambda a: a[:-1]),
+        (indptr, lambda a: np.where(np.arange(len(a)) == 1, a[-1] + 9, a)),
+        (data, lambda a: a[:-1]),
+        (data, lambda a: np.full_like(a, np.nan)),
+    ]
+    for place, change in bad:
+        forged = list(arrays)
+        forged[place["array"]] = change(arrays[place["array"]])
+        write_container(path, content, forged)
+        with pytest.raises(ModelFileError, match="mixes up parts"):
+            mk.load(path)
+    for wrong in ([len(X), 10**9], [10**9, 4], [-1, 4], ["x", 4]):
+        rows["values"]["csr"][3] = wrong
+        write_container(path, content, arrays)
+        with pytest.raises(ModelFileError, match="mixes up parts"):
+            mk.load(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("temperature_", -1.0),
+        ("temperature_", 0),
+        ("temperature_", float("nan")),
+        ("n_features_in_", True),
+        ("classes_", {"texts": ["a", "a", "b"]}),
+        ("classes_", {"texts": ["c", "b", "a"]}),
+        ("history_", [{"part": "Epoch", "epoch": "x"}]),
+        ("_labels", None),
+        ("cv_results_", {"dict": {}}),
+    ],
+)
+def test_what_no_fit_can_give_is_refused(saved, name, value):
+    def forge(content):
+        content["fitted"][name] = value
+
+    with pytest.raises(ModelFileError, match="mixes up parts"):
+        mk.load(rewritten(saved, forge))
+
+
+def test_negative_weights_are_refused(saved):
+    content, arrays = read_container(saved)
+    place = content["fitted"]["_model"]["weights"]["array"]
+    for change in (lambda w: -w, lambda w: 2 * w, lambda w: w * np.inf):
+        forged = list(arrays)
+        forged[place] = change(arrays[place])
+        write_container(saved, content, forged)
+        with pytest.raises(ModelFileError, match="weights"):
+            mk.load(saved)
+
+
+def test_no_size_in_a_file_is_believed(tmp_path):
+    """Half a billion training rows would be 4 GB for one test prediction."""
+    path = tmp_path / "model"
+    fitted("precomputed", STACK).save(path)
+    content, arrays = read_container(path)
+    content["fitted"]["_model"]["kernels"]["n_train"] = 5 * 10**8
+    content["fitted"]["n_features_in_"] = 5 * 10**8
+    write_container(path, content, arrays)
+    with pytest.raises(ModelFileError, match="mixes up parts"):
+        mk.load(path)
+
+
+def test_only_regular_files_are_read(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", tmp_path):
+        with pytest.raises(ModelFileError, match="no regular file"):
+            mk.load(path)
+
+
+def test_labels_that_files_cannot_hold_are_refused(tmp_path):
+    days = np.array(["2020-01-01", "2020-01-02", "2020-01-03"], "datetime64[D]")
+    with pytest.raises(TypeError, match="expected labels that are numbers"):
+        fitted(target=days[y]).save(tmp_path / "model")
+    assert not os.listdir(tmp_path)
 
 
 def test_wrong_sizes_are_refused(saved):
     def swapped(content):
-        model = content["model"]
+        model = content["fitted"]["_model"]
         model["coef"], model["weights"] = model["weights"], model["coef"]
 
     with pytest.raises(ModelFileError, match="mixes up parts"):

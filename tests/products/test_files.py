@@ -113,7 +113,7 @@ def changed(path, change):
 
 
 def _array(content, arrays, name):
-    return arrays[content["model"][name]["array"]]
+    return arrays[content["fitted"]["_model"][name]["array"]]
 
 
 def far_product(content, arrays):
@@ -129,24 +129,24 @@ def gap_in_product(content, arrays):
 
 
 def missing_names(content, arrays):
-    content["names"] = []
+    content["fitted"]["kernel_names_"] = []
 
 
 def other_outputs(content, arrays):
-    place = content["model"]["intercept"]["array"]
+    place = content["fitted"]["_model"]["intercept"]["array"]
     arrays[place] = np.zeros(2)
 
 
 def other_model(content, arrays):
-    content["model"] = {"array": 0}
+    content["fitted"]["_model"] = {"array": 0}
 
 
 def short_table(content, arrays):
-    content["table"]["interaction"] = []
+    content["fitted"]["interactions_"]["interaction"] = []
 
 
 def lost_table(content, arrays):
-    del content["table"]["weight"]
+    del content["fitted"]["interactions_"]["weight"]
 
 
 def other_kind(content, arrays):

@@ -604,17 +604,25 @@ def test_mixed_up_files_are_refused(fitted, tmp_path):
     path = tmp_path / "parser.mk"
     fitted.save(path)
     content, arrays = read_container(path)
+    layout = content["fitted"]["_layout"]
     changes = [
-        {"bits": content["bits"][:-1]},
-        {"bits": [99] * len(content["bits"])},
-        {"bits": [1] * len(content["bits"])},
-        {"templates": content["templates"][:-1]},
-        {"vocabulary": content["vocabulary"][:2]},
+        {"bits": layout["bits"][:-1]},
+        {"bits": [99] * len(layout["bits"])},
+        {"bits": [1] * len(layout["bits"])},
+        {"templates": layout["templates"][:-1]},
+        {"templates": layout["templates"][:1] * len(layout["bits"])},
+        {"vocabulary": layout["vocabulary"][:2]},
         {"reach_field": 7},
-        {"places": content["weights"]},
+        {"reach": content["fitted"]["_places"]},
     ]
     for change in changes:
-        write_container(path, content | change, arrays)
+        forged = {**content["fitted"], "_layout": layout | change}
+        write_container(path, {**content, "fitted": forged}, arrays)
+        with pytest.raises(ModelFileError):
+            mk.load(path)
+    for name, other in (("_places", "_values"), ("_values", "_places")):
+        forged = {**content["fitted"], name: content["fitted"][other]}
+        write_container(path, {**content, "fitted": forged}, arrays)
         with pytest.raises(ModelFileError):
             mk.load(path)
 

@@ -8,11 +8,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from manykernels.base.stored import TEXT, storable
+
 KINDS = ("auto", "gram", "features", "sparse", "memmap", "on_demand")
 DTYPES = ("float16", "float32", "float64")
 MemoryLimit: TypeAlias = int | float | str | None
 
 
+@storable(kind=TEXT, dtype=TEXT)
 @dataclass(frozen=True)
 class Storage:
     """Where kernel values live, how precisely, and in which folder.
@@ -88,6 +91,15 @@ class Storage:
         if not colon and kind in DTYPES:
             return cls(dtype=kind)
         return cls(kind, dtype if colon else "float32")
+
+    def to_stored(self) -> dict[str, Any]:
+        """A file holds no path of this machine."""
+        return {"kind": self.kind, "dtype": self.dtype}
+
+    @classmethod
+    def from_stored(cls, kind: str, dtype: str) -> Storage:
+        """A storage without a folder: no file decides where files are written."""
+        return cls(kind, dtype)
 
     @property
     def is_half(self) -> bool:

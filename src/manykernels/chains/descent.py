@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manykernels.base.arrays import Array
+from manykernels.base.stored import Count, Maybe, Part, storable
 from manykernels.chains.problem import ChainProblem, ChainWeights
 from manykernels.hot.chain import (
     ChainState,
@@ -23,6 +24,7 @@ from manykernels.hot.chain import (
 from manykernels.norms.regularizers import TERM_CODES, Term
 
 
+@storable(last=Part(ChainWeights), total=Maybe(Part(ChainWeights)), n_steps=Count())
 @dataclass(frozen=True)
 class ChainProgress:
     """Where an online method stands: what it needs to go on."""

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.feature_extraction import DictVectorizer
 
+from manykernels.base.stored import TEXTS, Count, Maybe, storable
 from manykernels.chains.decoder import Labels
 
 
@@ -33,6 +34,7 @@ class Positions:
 Token = Mapping[str, Any]
 
 
+@storable(names=TEXTS, attributes=TEXTS, window=Maybe(Count()))
 @dataclass(frozen=True)
 class TokenColumns:
     """Columns of tokens given as dicts: a value's text becomes "name=value".

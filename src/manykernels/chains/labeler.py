@@ -10,6 +10,16 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from manykernels.base.stored import (
+    Count,
+    Floats,
+    Labels,
+    ListOf,
+    Maybe,
+    Part,
+    Real,
+    require_all,
+)
 from manykernels.chains.choices import (
     choose_chain_loss,
     choose_epochs,
@@ -19,9 +29,9 @@ from manykernels.chains.choices import (
 )
 from manykernels.chains.decoder import marginals, viterbi
 from manykernels.chains.descent import ChainDescent, ChainProgress
-from manykernels.chains.files import save_labeler
 from manykernels.chains.inputs import (
     Positions,
+    TokenColumns,
     known_labels,
     read_labels,
     read_sequences,
@@ -34,6 +44,7 @@ from manykernels.chains.problem import (
     ChainWeights,
     chain_terms,
 )
+from manykernels.files import Saved, by_weight
 from manykernels.inputs.parameters import Whole, choose_generator, require_number
 from manykernels.inputs.reporting import progress_callback
 from manykernels.kernels import Kernel, Linear, approximate_kernels, as_kernels
@@ -65,7 +76,7 @@ class _Settings:
         )
 
 
-class SequenceLabeler(BaseEstimator):
+class SequenceLabeler(Saved, BaseEstimator):
     r"""Label every position of a sequence; learn the weight of every kernel on the way.
 
     A sequence of labels scores :math:`\sum_t s(x_t)_{y_t} + \sum_t T_{y_{t-1}, y_t}`
@@ -153,6 +164,19 @@ class SequenceLabeler(BaseEstimator):
     >>> model.predict([new])[0].tolist()
     ['det', 'noun', 'verb']
     """
+
+    _stored = {
+        "classes_": Labels("labels"),
+        "_model": Part(SequenceModel),
+        "_columns": Maybe(Part(TokenColumns)),
+        "kernel_weights_": Floats("kernels", low=0.0),
+        "transition_weight_": Real(low=0.0),
+        "objective_": Real(nan=True),
+        "eta0_": Real(low=0.0),
+        "history_": ListOf(Part(ChainEpoch)),
+        "n_features_in_": Count(),
+    }
+    _required = ("regularizer", "cost")
 
     def __init__(
         self,
@@ -306,20 +330,6 @@ class SequenceLabeler(BaseEstimator):
         whole = [bool(part.all()) for part in positions.split(right)]
         return float(np.mean(whole))
 
-    def save(self, path: Any) -> None:
-        """Write the fitted model to a file that holds data only, never code.
-
-        `manykernels.load` reads it; predictions are the same to the bit, and
-        `partial_fit` goes on. A callback and a random state other than a seed are not
-        saved.
-
-        Parameters
-        ----------
-        path : str or path
-        """
-        check_is_fitted(self, "classes_")
-        save_labeler(self, path)
-
     def _learn_once(
         self,
         past: SequenceModel,
@@ -378,13 +388,56 @@ class SequenceLabeler(BaseEstimator):
     ) -> SequenceLabeler:
         self._model = model
         total = float(norms[:-1].sum()) or 1.0
-        self.kernel_names_ = list(model.kernels.names)
         self.kernel_weights_ = norms[:-1] / total
         self.transition_weight_ = float(norms[-1]) / total
-        self.transitions_ = model.weights.pairs
         self.history_ = history
-        self.n_iter_ = len(history)
+        self._show_model()
         return self
+
+    def _show_model(self) -> None:
+        """Attributes that follow from others."""
+        self.kernel_names_ = list(self._model.kernels.names)
+        self.transitions_ = self._model.weights.pairs
+        self.n_iter_ = len(self.history_)
+        for name in ("feature_names_in_", "token_attributes_"):
+            self.__dict__.pop(name, None)
+        if self._columns is not None:
+            self.feature_names_in_ = np.array(self._columns.names, dtype=object)
+            self.token_attributes_ = self._columns.attributes
+
+    def _restored(self) -> None:
+        kernels, columns = self._model.kernels, self._columns
+        sets = [kernels.dense, kernels.sparse, kernels.explicit]
+        widths = {known.n_columns for known in sets if known is not None}
+        require_all(
+            "SequenceLabeler",
+            {
+                "labels": len(self.classes_) == len(self._model.weights.pairs),
+                "kernels": len(self.kernel_weights_) == len(kernels.names),
+                "columns": widths == {self.n_features_in_},
+                "tokens": columns is None or {len(columns.names)} == widths,
+            },
+        )
+        rows = [known.blank_row() for known in sets if known is not None]
+        tried = all(row is not None for row in rows)
+        if tried and not np.isfinite(self._model.scores(rows[0])).all():
+            raise ValueError("its scores are no finite numbers")
+        self._show_model()
+
+    def _fitted_kernels(self) -> list[Kernel]:
+        return self._model.kernels.fitted
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "labels": self.classes_.tolist(),
+            "features": self.n_features_in_,
+            "attributes": getattr(self, "token_attributes_", None),
+            "support_positions": self._model.kernels.n_reference,
+            "kernels": by_weight(self.kernel_names_, self.kernel_weights_),
+            "transition_weight": self.transition_weight_,
+            "objective": self.objective_,
+            "epochs": self.n_iter_,
+        }
 
     def _solver(self) -> OnlineProximal:
         radius = self.radius
@@ -415,7 +468,7 @@ class SequenceLabeler(BaseEstimator):
         return SequenceKernels.fit(
             specs,
             table,
-            feature_names=getattr(self, "feature_names_in_", None),
+            feature_names=None if self._columns is None else self._columns.names,
             dtype=self.dtype,
             psd=self.psd,
             random_state=rng,
@@ -427,11 +480,6 @@ class SequenceLabeler(BaseEstimator):
         labels = read_labels(y, positions)
         self._columns = columns
         self.n_features_in_ = int(positions.table.shape[1])
-        for name in ("feature_names_in_", "token_attributes_"):
-            self.__dict__.pop(name, None)
-        if columns is not None:
-            self.feature_names_in_ = np.array(columns.names, dtype=object)
-            self.token_attributes_ = columns.attributes
         return positions, labels
 
     def _read(self, X: Any) -> Positions:

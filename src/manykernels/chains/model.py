@@ -11,6 +11,15 @@ import scipy.sparse as sp
 
 from manykernels.base.arrays import Array
 from manykernels.base.memory import require_memory, stack_bytes
+from manykernels.base.stored import (
+    FLAG,
+    Count,
+    ListOf,
+    Maybe,
+    Part,
+    require_all,
+    storable,
+)
 from manykernels.base.threads import available_threads, one_blas_thread
 from manykernels.chains.descent import ChainProgress
 from manykernels.chains.problem import ChainBlocks, ChainWeights
@@ -20,6 +29,15 @@ from manykernels.kernels.build import unique_names
 Kernels = KernelSet | None
 
 
+@storable(
+    names=ListOf(Part(str), "kernels"),
+    dense=Maybe(Part(KernelSet)),
+    sparse=Maybe(Part(KernelSet)),
+    explicit=Maybe(Part(KernelSet)),
+    dense_at=ListOf(Count()),
+    sparse_at=ListOf(Count()),
+    explicit_at=ListOf(Count()),
+)
 @dataclass(frozen=True)
 class SequenceKernels:
     """Kernels by the form in which they are cheapest: dense, sparse, explicit.
@@ -133,6 +151,38 @@ class SequenceKernels:
             explicit=None if self.explicit is None else self.explicit.without_rows(),
         )
 
+    @property
+    def fitted(self) -> list[Kernel]:
+        """All kernels as they were fitted, in the order of the names."""
+        at = [*self.kernel_at, *self.explicit_at]
+        sets = [known for known in self._sets if known is not None]
+        kernels = [kernel for known in sets for kernel in known.kernels]
+        return [kernel for _, kernel in sorted(zip(at, kernels, strict=True))]
+
+    @property
+    def _sets(self) -> list[Kernels]:
+        return [self.dense, self.sparse, self.explicit]
+
+    def require_sound(self) -> None:
+        """Raise a ValueError where the kernels are not those of the names."""
+        places = [self.dense_at, self.sparse_at, self.explicit_at]
+        counts = [0 if known is None else known.n_kernels for known in self._sets]
+        known = [kernels for kernels in self._sets if kernels is not None]
+        valued = [kernels for kernels in (self.dense, self.sparse) if kernels]
+        require_all(
+            "the kernels of sequences",
+            {
+                "places": sorted(sum(places, [])) == list(range(len(self.names))),
+                "kernels": [len(at) for at in places] == counts,
+                "columns": len({kernels.n_columns for kernels in known}) == 1,
+                "rows": all(
+                    kernels.holds_rows and kernels.n_reference == self.n_reference
+                    for kernels in valued
+                ),
+                "features": self.explicit is None or self.explicit.is_explicit,
+            },
+        )
+
     def extend(self, table: Any) -> SequenceKernels:
         """Reference positions followed by new ones."""
         return replace(
@@ -154,6 +204,13 @@ def _form(kernel: Kernel, table: Any) -> str:
     return "sparse" if kernel.compact and not kernel.center else "dense"
 
 
+@storable(
+    kernels=Part(SequenceKernels),
+    progress=Part(ChainProgress),
+    averaged=FLAG,
+    n_sequences=Count(),
+    n_calls=Count(),
+)
 @dataclass(frozen=True)
 class SequenceModel:
     """Where learning stands, on the support positions: enough to predict and go on."""
@@ -186,6 +243,22 @@ class SequenceModel:
         )
         small = kernels.for_new_rows(support)
         return cls(small, kept, averaged, n_sequences, n_calls)
+
+    def require_sound(self) -> None:
+        """Raise a ValueError where weights and kernels do not fit together."""
+        kernels, pairs = self.kernels, self.progress.last.pairs
+        shape = (len(kernels.kernel_at), kernels.n_reference, len(pairs))
+        table = (sum(kernels.feature_columns), len(pairs))
+        total = self.progress.total or self.progress.last
+        require_all(
+            "a model of sequences",
+            {
+                "coefficients": self.progress.last.coef.shape == shape,
+                "feature weights": self.progress.last.table.shape == table,
+                "sums": total.coef.shape == shape and total.table.shape == table,
+                "labels": total.pairs.shape == pairs.shape,
+            },
+        )
 
     @property
     def weights(self) -> ChainWeights:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manykernels.base.arrays import Array
+from manykernels.base.stored import storable
 from manykernels.chains.decoder import viterbi
 from manykernels.chains.descent import ChainDescent, ChainProgress
 from manykernels.chains.problem import ChainProblem, ChainWeights
@@ -22,6 +23,7 @@ TRIED_STEPS = (0.01, 0.1, 1.0, 10.0)
 TRIAL_EPOCHS = 5
 
 
+@storable
 class ChainEpoch(NamedTuple):
     """One line of the history."""
 

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from manykernels.base.arrays import Array, Values
+from manykernels.base.stored import Floats, storable
 from manykernels.chains.losses import ChainLoss
 from manykernels.norms.regularizers import Regularizer, Term, regularizer_value
 
@@ -134,6 +135,11 @@ class ChainBlocks:
         return sums
 
 
+@storable(
+    coef=Floats("kernels", "positions", "labels"),
+    table=Floats("columns", "labels"),
+    pairs=Floats("labels", "labels"),
+)
 @dataclass(frozen=True)
 class ChainWeights:
     """A model on the training positions."""

@@ -13,7 +13,7 @@ from manykernels.cli.errors import fail
 from manykernels.cli.readers.columns import Roles, Sample
 from manykernels.cli.readers.labels import labels_like
 from manykernels.cli.readers.tables import STDIN, TARGETS, choose_format, read_sample
-from manykernels.loading import load
+from manykernels.files import load
 
 UNLABELED = ("csv", "tsv", "parquet")  # formats whose target must be named
 

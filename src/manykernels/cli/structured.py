@@ -12,7 +12,7 @@ from rich.console import Console
 from manykernels.cli.errors import INTERRUPTED, fail
 from manykernels.cli.outputs import STDOUT, check_output, print_json
 from manykernels.cli.progress import shown_warnings
-from manykernels.loading import load
+from manykernels.files import load
 from manykernels.solvers.loop import InterruptedFitWarning
 
 Model = TypeVar("Model")

@@ -21,10 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 FORMAT = "manykernels"
-VERSION = 1
+VERSION = 2
 DOCUMENT = "document.json"
 CHECKSUM = "sha256"
 KINDS = "biufU"  # booleans, numbers and text; objects would need pickle
+MOST_EMPTY = 2**20  # columns of a table without rows, which cost no bytes
 
 Arrays = list[NDArray[Any]]
 
@@ -61,6 +62,8 @@ def write_container(path: str | os.PathLike[str], content: Any, arrays: Arrays) 
 
 def read_container(path: str | os.PathLike[str]) -> tuple[Any, Arrays]:
     """Read what `write_container` wrote, or raise ModelFileError."""
+    if Path(path).exists() and not Path(path).is_file():
+        raise _broken(path, "it is no regular file")
     whole = Path(path).read_bytes()
     try:
         parts = _read_parts(path, whole)
@@ -120,6 +123,8 @@ def _read_parts(path: str | os.PathLike[str], whole: bytes) -> dict[str, bytes]:
                 raise _broken(path, "it is some other zip archive")
             if len(set(names)) < len(names):
                 raise _broken(path, "two of its parts have the same name")
+            if sum(entry.file_size for entry in entries) > len(whole):
+                raise _broken(path, "its parts overlap")
             parts = {name: archive.read(name) for name in names}
     except (zipfile.BadZipFile, EOFError, RuntimeError) as error:
         raise _broken(path, f"it is no whole archive ({error})") from error
@@ -142,8 +147,11 @@ def _require_version(path: str | os.PathLike[str], document: Any) -> None:
 def _to_array(payload: bytes, described: Any) -> NDArray[Any]:
     dtype = np.dtype(described["dtype"])
     shape = tuple(int(size) for size in described["shape"])
-    if dtype.kind not in KINDS or any(size < 0 for size in shape):
+    known = dtype.kind == "U" or (dtype.kind in KINDS and dtype.itemsize <= 8)
+    if not (known and dtype.isnative and len(shape) <= 4):
         raise ValueError(f"an array of type {dtype} and shape {shape}")
+    if any(not 0 <= size <= max(len(payload), MOST_EMPTY) for size in shape):
+        raise ValueError(f"an array of shape {shape}")
     if math.prod(shape) * dtype.itemsize != len(payload):
         raise ValueError(f"{len(payload)} bytes for {dtype} of shape {shape}")
     order = described["order"]

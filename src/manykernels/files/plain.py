@@ -1,55 +1,42 @@
 """Fitted models as JSON-like data plus arrays, and back.
 
-Only the classes listed here can come out of a file, each from exactly its own fields.
+Only storable classes can come out of a file, each from exactly its own fields, and
+after their rules have been checked (`manykernels.base.stored`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields
-from typing import Any, TypeVar
+from dataclasses import is_dataclass
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from manykernels import kernels
-from manykernels.files.container import Arrays, ModelFileError
-from manykernels.kernels import Custom, Kernel, KernelSet
-from manykernels.kernels.groups import FeatureGroup, GivenGroup, MappedGroup
-from manykernels.kernels.maps import RandomFourier, TensorSketch, Whitening
-from manykernels.kernels.psd import Clip
-from manykernels.kernels.rows import Rows
-from manykernels.kernels.scaling import Scaling
+from manykernels import kernels, losses, norms, solvers
+from manykernels.base.stored import STORABLE, Wholes, make_stored, storable
+from manykernels.files.container import KINDS, Arrays, ModelFileError
 
-PARTS: dict[str, type] = {
-    cls.__name__: cls
-    for cls in (
-        KernelSet,
-        FeatureGroup,
-        GivenGroup,
-        MappedGroup,
-        Whitening,
-        RandomFourier,
-        TensorSketch,
-        Rows,
-        Scaling,
-        Clip,
-    )
-}
-KERNELS: dict[str, type[Kernel]] = {
-    cls.__name__: cls
-    for cls in (getattr(kernels, name) for name in kernels.__all__)
-    if isinstance(cls, type) and issubclass(cls, Kernel) and cls is not Kernel
-}
 DTYPES = ("float32", "float64")
-Part = TypeVar("Part")
+RIVALS = "manykernels.compare"  # imported when a file names one of its classes
 Functions = Mapping[str, Callable[..., Any]]
 
 
-def storable(cls: type[Part]) -> type[Part]:
-    """Class decorator: a dataclass that files may hold, field by field."""
-    PARTS[cls.__name__] = cls
-    return cls
+def _register(package: Any, method: str) -> None:
+    """Settings as people write them: public dataclasses with such a method."""
+    for name in package.__all__:
+        found: Any = getattr(package, name)
+        known = name in STORABLE or not isinstance(found, type)
+        if not known and is_dataclass(found) and hasattr(found, method):
+            storable(found)
+
+
+_register(kernels, "label")
+_register(losses, "value")
+_register(norms, "terms")
+_register(solvers, "solve")
+storable(solvers.Epoch)
 
 
 def to_plain(value: Any, arrays: Arrays) -> Any:
@@ -58,14 +45,23 @@ def to_plain(value: Any, arrays: Arrays) -> Any:
     Examples
     --------
     >>> arrays = []
-    >>> to_plain({"a": np.zeros(2), "b": slice(0, 3)}, arrays), len(arrays)
-    ({'a': {'array': 0}, 'b': {'slice': [0, 3, None]}}, 1)
+    >>> to_plain([np.zeros(2), slice(0, 3), {"a": 1}, (1, 2)], arrays)
+    [{'array': 0}, {'slice': [0, 3, None]}, {'dict': {'a': 1}}, {'tuple': [1, 2]}]
+    >>> len(arrays)
+    1
     """
-    if isinstance(value, np.ndarray):
-        arrays.append(value)
-        return {"array": len(arrays) - 1}
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
     if isinstance(value, np.generic):
-        return value.item()
+        return to_plain(value.item(), arrays)
+    if isinstance(value, np.ndarray):
+        return _plain_array(value, arrays)
+    if isinstance(value, list):
+        return [to_plain(item, arrays) for item in value]
+    if type(value) is tuple:
+        return {"tuple": to_plain(list(value), arrays)}
+    if type(value) is dict:
+        return _plain_dict(value, arrays)
     if sp.issparse(value):
         csr = value.tocsr()
         parts = [to_plain(part, arrays) for part in (csr.data, csr.indices, csr.indptr)]
@@ -74,22 +70,12 @@ def to_plain(value: Any, arrays: Arrays) -> Any:
         return {"slice": [value.start, value.stop, value.step]}
     if isinstance(value, np.dtype):
         return {"dtype": value.name}
-    if isinstance(value, Custom):
-        own = {"function": None, "custom": _function_name(value)}
-        return {"kernel": "Custom", **_fields(value, arrays), **own}
-    if type(value).__name__ in KERNELS and isinstance(value, Kernel):
-        return {"kernel": type(value).__name__, **_fields(value, arrays)}
-    if type(value).__name__ in PARTS:
-        return {"part": type(value).__name__, **_fields(value, arrays)}
-    if isinstance(value, dict):
-        return {str(key): to_plain(item, arrays) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [to_plain(item, arrays) for item in value]
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
+    name = type(value).__name__
+    if _is_declared(name) and STORABLE[name].cls is type(value):
+        return {"part": name, **_fields(value, arrays)}
     raise TypeError(
-        f"expected plain data, arrays or kernels to save, got {type(value).__name__}; "
-        "replace it before saving."
+        f"expected numbers, text, arrays and objects of manykernels to save, got "
+        f"{name}; only these can be written to a file."
     )
 
 
@@ -99,71 +85,120 @@ def from_plain(value: Any, arrays: Arrays, functions: Functions | None = None) -
         return [from_plain(item, arrays, functions) for item in value]
     if not isinstance(value, dict):
         return value
-    if set(value) == {"array"}:
-        return arrays[value["array"]]
-    if set(value) == {"slice"}:
-        return slice(*value["slice"])
-    if set(value) == {"dtype"}:
-        return _dtype(value["dtype"])
-    if set(value) == {"csr"}:
-        data, indices, indptr = (arrays[part["array"]] for part in value["csr"][:3])
-        return sp.csr_matrix((data, indices, indptr), shape=tuple(value["csr"][3]))
-    inner = {key: from_plain(item, arrays, functions) for key, item in value.items()}
-    if "kernel" in inner:
-        return _kernel(inner, functions or {})
-    if "part" in inner:
-        return _build(PARTS, inner.pop("part"), inner)
-    return inner
+    if "part" in value:
+        return _part(value, arrays, functions or {})
+    ((form, inner),) = value.items()
+    if form == "array":
+        return _array(inner, arrays)
+    if form == "texts":
+        return _texts(inner)
+    if form == "tuple":
+        return tuple(from_plain(inner, arrays, functions))
+    if form == "dict":
+        return {key: from_plain(v, arrays, functions) for key, v in inner.items()}
+    if form == "pairs":
+        return {key: from_plain(v, arrays, functions) for key, v in inner}
+    if form == "csr":
+        return _csr(*from_plain(inner, arrays))
+    if form == "slice":
+        return slice(*inner)
+    if form == "dtype":
+        return _dtype(inner)
+    raise ValueError(f"unknown data {form!r}")
+
+
+def _is_declared(name: str) -> bool:
+    if name not in STORABLE:
+        # Nothing else imports the rivals, so they may not have been asked yet.
+        rivals = import_module(RIVALS)
+        if name in rivals.__all__:
+            _register(rivals, "solve")
+    return name in STORABLE
+
+
+def _plain_array(array: np.ndarray, arrays: Arrays) -> Any:
+    """Objects only where they are text; these may end in anything, also in zeros."""
+    if array.dtype == object and all(isinstance(item, str) for item in array.flat):
+        return {"texts": [str(item) for item in array]}
+    if array.dtype.kind not in KINDS:
+        kinds = sorted({type(item).__name__ for item in array.flat})
+        raise TypeError(
+            "expected labels that are numbers, booleans or text to save, got "
+            f"{', '.join(kinds)}; encode them first."
+        )
+    arrays.append(array)
+    return {"array": len(arrays) - 1}
+
+
+def _plain_dict(value: dict[Any, Any], arrays: Arrays) -> Any:
+    if all(isinstance(key, str) for key in value):
+        return {"dict": {key: to_plain(item, arrays) for key, item in value.items()}}
+    pairs = [[to_plain(k, arrays), to_plain(v, arrays)] for k, v in value.items()]
+    return {"pairs": pairs}
 
 
 def _fields(value: Any, arrays: Arrays) -> dict[str, Any]:
-    return {
-        field.name: to_plain(getattr(value, field.name), arrays)
-        for field in fields(value)
-        if not callable(getattr(value, field.name))
+    if hasattr(value, "to_stored"):
+        found = value.to_stored()
+    else:
+        names = STORABLE[type(value).__name__].names
+        found = {name: getattr(value, name) for name in names}
+    if isinstance(value, kernels.Custom):
+        found["function"] = value.title
+    return {name: to_plain(item, arrays) for name, item in found.items()}
+
+
+def _part(value: dict[str, Any], arrays: Arrays, functions: Functions) -> Any:
+    name = value["part"]
+    if not _is_declared(name):
+        raise ModelFileError(
+            f"expected a class that model files may hold, got {name!r}; load it with "
+            "the manykernels that wrote it."
+        )
+    inner = {
+        key: from_plain(item, arrays, functions)
+        for key, item in value.items()
+        if key != "part"
     }
+    if name == "Custom":
+        inner["function"] = _function(inner["function"], functions)
+    return make_stored(name, inner)
 
 
-def _function_name(kernel: Custom) -> str:
-    function = kernel.function
-    return str(getattr(function, "__name__", type(function).__name__))
-
-
-def _kernel(settings: dict[str, Any], functions: Functions) -> Kernel:
-    kind = settings.pop("kernel")
-    if kind == "Custom":
-        wanted = settings.pop("custom")
-        if wanted not in functions:
-            raise ModelFileError(
-                f"expected the function of the custom kernel {wanted!r}, which a file "
-                f"cannot hold, got {sorted(functions)}; pass "
-                f"functions={{{wanted!r}: ...}} to load."
-            )
-        settings["function"] = functions[wanted]
-    return _build(KERNELS, kind, settings)
-
-
-def _build(known: dict[str, Any], name: Any, settings: dict[str, Any]) -> Any:
-    if name not in known:
+def _function(wanted: Any, functions: Functions) -> Callable[..., Any]:
+    if wanted not in functions:
         raise ModelFileError(
-            f"expected one of {', '.join(known)} in a model file, got {name!r}; "
-            "load it with the manykernels that wrote it."
+            f"expected the function of the custom kernel {wanted!r}, which a file "
+            f"cannot hold, got {sorted(functions)}; pass "
+            f"functions={{{wanted!r}: ...}} to load."
         )
-    cls = known[name]
-    wanted = {field.name for field in fields(cls)}
-    if set(settings) != wanted:
-        odd = sorted(set(settings) ^ wanted)
-        raise ModelFileError(
-            f"expected the fields of {name} in a model file, got a difference in "
-            f"{', '.join(odd)}; load it with the manykernels that wrote it."
-        )
-    return cls(**settings)
+    return functions[wanted]
+
+
+def _array(position: Any, arrays: Arrays) -> np.ndarray:
+    if type(position) is not int or not 0 <= position < len(arrays):
+        raise ValueError(f"there is no array {position!r}")
+    return arrays[position]
+
+
+def _texts(items: Any) -> np.ndarray:
+    if not all(isinstance(item, str) for item in items):
+        raise ValueError("expected texts only")
+    return np.array([*items, None], dtype=object)[:-1]
+
+
+def _csr(data: Any, indices: Any, indptr: Any, shape: Any) -> Any:
+    """A sparse table whose indices lie inside: scipy itself would not look."""
+    n_rows, n_columns = (size for size in shape if type(size) is int and size >= 0)
+    Wholes(n_rows + 1, low=0).check("row pointers", indptr, {})
+    Wholes(None, low=0, below=n_columns).check("column indices", indices, {})
+    rising = indptr[0] == 0 and bool(np.all(indptr[:-1] <= indptr[1:]))
+    if not (rising and indptr[-1] == len(indices) and data.shape == indices.shape):
+        raise ValueError("row pointers do not fit the entries of a sparse table")
+    return sp.csr_matrix((data, indices, indptr), shape=(n_rows, n_columns))
 
 
 def _dtype(name: Any) -> np.dtype[Any]:
     if name not in DTYPES:
-        raise ModelFileError(
-            f"expected float32 or float64 in a model file, got {name!r}; copy the "
-            "original again."
-        )
+        raise ValueError(f"expected float32 or float64, got {name!r}")
     return np.dtype(name)

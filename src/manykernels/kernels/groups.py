@@ -10,10 +10,26 @@ import numpy as np
 import scipy.sparse as sp
 
 from manykernels.base.arrays import Values
+from manykernels.base.stored import (
+    FLAG,
+    TEXT,
+    Count,
+    Floats,
+    ListOf,
+    Maybe,
+    Part,
+    Wholes,
+    storable,
+)
 from manykernels.kernels.base import Kernel
 from manykernels.kernels.columns import take_columns
 from manykernels.kernels.custom import custom_block, custom_diagonal
-from manykernels.kernels.maps import FeatureMap
+from manykernels.kernels.maps import (
+    FeatureMap,
+    RandomFourier,
+    TensorSketch,
+    Whitening,
+)
 from manykernels.kernels.rows import (
     Rows,
     derive,
@@ -28,6 +44,14 @@ from manykernels.kernels.stacks import GivenRows, require_finite, require_nonneg
 MAP_BYTES = 2**24  # of mapped rows at a time
 
 
+@storable(
+    family=TEXT,
+    columns=Part(np.ndarray, slice),
+    offset=Maybe(Floats("columns")),
+    rows=Part(Rows),
+    members=ListOf(Count()),
+    full=FLAG,
+)
 @dataclass
 class FeatureGroup:
     """Kernels of one family on the same columns of a feature table.
@@ -99,7 +123,24 @@ class FeatureGroup:
         values = self.rows.values.astype(dtype, copy=False)
         return replace(self, rows=replace(self.rows, values=values))
 
+    def fits(self, kernels: Sequence[Kernel], n_columns: int, support: Values) -> bool:
+        """Whether rows and kernels are what the columns of a table say."""
+        width = _count_columns(self.columns, n_columns)
+        return (
+            self.rows.values.shape[1] == width
+            and (self.offset is None or len(self.offset) == width)
+            and all(kernels[f].family == self.family for f in self.members)
+        )
 
+
+@storable(
+    position=Count(),
+    matrix=Floats(0, 0),
+    dtype=Part(np.dtype),
+    members=ListOf(Count()),
+    ids=Wholes(None),
+    full=FLAG,
+)
 @dataclass
 class GivenGroup:
     """Kernels read from one matrix of a given stack.
@@ -177,7 +218,23 @@ class GivenGroup:
         """Keep no matrix at all: new rows bring their values with them."""
         return replace(self, matrix=np.empty((0, 0)), ids=support, full=True)
 
+    def fits(self, kernels: Sequence[Kernel], n_columns: int, support: Values) -> bool:
+        """Whether the matrix is one of those given."""
+        return (
+            self.position < n_columns
+            and self.full
+            and np.array_equal(self.ids, support)  # type: ignore[arg-type]
+            and all(kernels[f].family == "given" for f in self.members)
+        )
 
+
+@storable(
+    source=Part(FeatureGroup),
+    map=Part(Whitening, RandomFourier, TensorSketch),
+    rows=Part(Rows),
+    members=ListOf(Count(), 1),
+    unit=FLAG,
+)
 @dataclass
 class MappedGroup:
     """One approximate kernel: rows are kept as phi(x), and its values are products.
@@ -262,6 +319,18 @@ class MappedGroup:
         values = self.rows.values.astype(dtype, copy=False)
         return replace(self, rows=replace(self.rows, values=values))
 
+    def fits(self, kernels: Sequence[Kernel], n_columns: int, support: Values) -> bool:
+        """Whether map, kernel and columns belong together."""
+        kernel, source = kernels[self.members[0]], self.source
+        width = _count_columns(source.columns, n_columns)
+        return (
+            kernel.approximate is not None
+            and source.members == self.members
+            and source.fits(kernels, n_columns, support)
+            and self.map.fits(kernel, len(source.rows), width)
+            and self.rows.values.shape[1] == self.map.n_columns
+        )
+
 
 # All evaluate blocks between `reference` rows, or of `new` rows against `everything`.
 Group: TypeAlias = FeatureGroup | GivenGroup | MappedGroup
@@ -290,6 +359,14 @@ def _unit_rows(phi: Values) -> Values:
     largest = np.abs(phi).max(axis=1, initial=0.0, keepdims=True)
     phi = np.divide(phi, largest, out=np.zeros_like(phi), where=largest > 0)
     return phi * inverse_roots(squared_norms(phi))[:, None]
+
+
+def _count_columns(columns: Values | slice, n_columns: int) -> int:
+    """How many columns are chosen; counted, as a file may claim any number of them."""
+    if isinstance(columns, slice):
+        return len(range(n_columns)[columns])
+    Wholes(None, low=0, below=n_columns).check("columns of a kernel", columns, {})
+    return len(columns)
 
 
 def _positions_in(ids: Values, wanted: Any) -> Values:

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from scipy.linalg import eigh
 
 from manykernels.base.arrays import Values
+from manykernels.base.stored import Count, Floats, Wholes, require_all, storable
 from manykernels.base.threads import one_blas_thread
 from manykernels.kernels.base import DEFAULT_RANK, Kernel
 from manykernels.kernels.rows import Rows, inverse_roots, prepare_rows
@@ -28,6 +29,7 @@ FLOOR = 1e-12
 logger = logging.getLogger(__name__)
 
 
+@storable(whiten=Floats("landmarks", "columns of phi"))
 @dataclass
 class Whitening:
     r"""Nyström, :math:`\phi(x) = k(x, L)\, D U \Lambda^{-1/2}` for landmarks L.
@@ -62,7 +64,12 @@ class Whitening:
         ((_, block),) = source.blocks(kernels, names, rows, source.rows)
         return np.asarray(block @ self.whiten)
 
+    def fits(self, kernel: Kernel, n_landmarks: int, width: int) -> bool:
+        """Whether it belongs to a kernel with so many landmarks."""
+        return kernel.approximate == "nystroem" and len(self.whiten) == n_landmarks
 
+
+@storable(frequencies=Floats("columns", "frequencies"))
 @dataclass
 class RandomFourier:
     r"""Random Fourier features, :math:`\phi = [\cos Wx, \sin Wx] / \sqrt{m}`.
@@ -99,7 +106,17 @@ class RandomFourier:
         phi *= 1.0 / np.sqrt(self.frequencies.shape[1])
         return phi
 
+    def fits(self, kernel: Kernel, n_landmarks: int, width: int) -> bool:
+        """Whether it belongs to a kernel on so many columns."""
+        known = kernel.random_map in ("gaussian", "cauchy")
+        return known and len(self.frequencies) == width
 
+
+@storable(
+    n_columns=Count(low=1, size="columns of phi"),
+    buckets=Wholes("degree", "entries", low=0, below="columns of phi"),
+    signs=Floats("degree", "entries"),
+)
 @dataclass
 class TensorSketch:
     r"""Count sketches of x, multiplied as polynomials: E phi(x).phi(y) = (x.y)^degree.
@@ -141,6 +158,15 @@ class TensorSketch:
             scaled[-1] = signs[-1] * np.sqrt(kernel.coef0)
             product = product * np.fft.rfft(self._sketch(rows.values, buckets, scaled))
         return np.asarray(np.fft.irfft(product, self.n_columns))
+
+    def fits(self, kernel: Kernel, n_landmarks: int, width: int) -> bool:
+        """Whether it belongs to a kernel on so many columns."""
+        shape = (getattr(kernel, "degree", None), width + 1)
+        return kernel.random_map == "sketch" and self.buckets.shape == shape
+
+    def require_sound(self) -> None:
+        """Signs are nothing else."""
+        require_all("TensorSketch", {"signs": np.isin(self.signs, (-1.0, 1.0)).all()})
 
     def _sketch(self, values: Any, buckets: Values, signs: Values) -> Values:
         """Entries of a row added up by bucket, and the constant in its own."""

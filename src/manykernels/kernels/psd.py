@@ -9,6 +9,7 @@ import numpy as np
 from scipy.linalg import eigh, eigvalsh
 
 from manykernels.base.arrays import Values
+from manykernels.base.stored import Floats, storable
 
 Psd: TypeAlias = Literal["check", "clip", "skip"]
 
@@ -16,6 +17,7 @@ SAMPLE_ROWS = 256
 TOLERANCE = 1e-5
 
 
+@storable(whiten=Floats("rows", "rank"), features=Floats("rows", "rank"))
 @dataclass
 class Clip:
     r"""Projection on the eigenvectors with positive eigenvalues.

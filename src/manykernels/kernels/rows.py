@@ -15,8 +15,14 @@ from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import additive_chi2_kernel
 
 from manykernels.base.arrays import Values
+from manykernels.base.stored import Floats, Maybe, Table, storable
 
 
+@storable(
+    values=Table("rows", "columns"),
+    squares=Floats("rows", low=0.0),
+    shifts=Maybe(Floats("rows")),
+)
 @dataclass
 class Rows:
     """Rows of one table on the columns of one group.

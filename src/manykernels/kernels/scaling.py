@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from manykernels.base.arrays import Values
+from manykernels.base.stored import Floats, Maybe, Real, storable
 from manykernels.kernels.base import Kernel
 from manykernels.kernels.rows import inverse_roots, scale_outer
 
@@ -22,6 +23,15 @@ class Side:
     norms: Values | None
 
 
+@storable(
+    diagonal=Floats("rows"),
+    factor=Real(),
+    norms=Maybe(Floats("rows", low=0.0)),
+    means=Maybe(Floats("rows")),
+    total=Real(),
+    noise=Real(low=0.0),
+    direction=Maybe(Floats(None)),
+)
 @dataclass
 class Scaling:
     r"""From k to :math:`\hat k`: subtract means, then divide by norms.

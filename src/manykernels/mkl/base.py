@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from manykernels.banks import Bank, Storage, build_bank
+from manykernels.base.stored import (
+    Count,
+    Fields,
+    Maybe,
+    Names,
+    Part,
+    Wholes,
+    require_all,
+)
+from manykernels.files import Saved, by_weight, certificate
 from manykernels.files.checkpoint import open_checkpoint
 from manykernels.inputs.parameters import choose_generator
 from manykernels.inputs.reporting import shown_log, warn_unless_converged
@@ -19,14 +30,70 @@ from manykernels.inputs.tables import (
 )
 from manykernels.kernels import Kernel, KernelSet
 from manykernels.mkl.effort import warn_if_long
+from manykernels.mkl.model import BlockModel, FeatureModel
 from manykernels.solvers import Epoch, Expansion, Problem, SolveResult
 
 
-class MKLEstimator(BaseEstimator):
-    """Steps of a fit that do not depend on what is predicted.
+class MKLEstimator(Saved, BaseEstimator):
+    """Steps of a fit that do not depend on what is predicted, and files.
 
     Subclasses have the parameters named here, and a fitted `_model`.
     """
+
+    _model: Any
+    _stored: ClassVar[Fields] = {
+        "_model": Part(BlockModel, FeatureModel),
+        "support_": Wholes("support rows", low=0),
+        "n_iter_": Count(),
+        "n_features_in_": Count(size="features"),
+        "feature_names_in_": Maybe(Names("features")),
+    }
+
+    def _require_fitted(self) -> None:
+        check_is_fitted(self, "dual_coef_")
+
+    def _show_model(self) -> None:
+        """Attributes that follow from the model."""
+        self.kernel_names_ = list(self._model.kernels.names)
+        self.kernel_weights_ = self._model.weights.T  # kernels on the last axis
+        self.dual_coef_ = self._model.coef
+
+    def _restored(self) -> None:
+        kernels = self._model.kernels
+        given = reads_matrices(self.kernels)
+        require_all(
+            type(self).__name__,
+            {
+                "columns": kernels.width == self.n_features_in_,
+                "kernels": kernels.are_given == given,
+                "support rows": len(self.support_) == kernels.n_reference,
+            },
+        )
+        row = kernels.blank_row()
+        if row is not None and not np.isfinite(self._model.scores(row)).all():
+            raise ValueError("its scores are no finite numbers")
+        self._show_model()
+
+    def _fitted_kernels(self) -> list[Kernel]:
+        return list(self._model.kernels.kernels)
+
+    def _facts(self) -> dict[str, Any]:
+        names = getattr(self, "feature_names_in_", None)
+        facts = {
+            "features": self.n_features_in_,
+            "feature_names": None if names is None else [str(name) for name in names],
+            "support_rows": len(self.support_),
+            "kernels": by_weight(self.kernel_names_, self._shown_weights()),
+            "epochs": self.n_iter_,
+        }
+        return facts | self._certified()
+
+    def _shown_weights(self) -> Any:
+        """One weight per kernel: the mean where outputs have their own."""
+        return np.atleast_2d(self.kernel_weights_).mean(axis=0)
+
+    def _certified(self) -> dict[str, Any]:
+        return {"certificate": certificate(self)}
 
     def _check_X(self, X: Any, reset: bool, min_rows: int = 1) -> Any:
         check = check_matrices if reads_matrices(self.kernels) else check_table

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import softmax
@@ -11,6 +11,14 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from manykernels.banks.base import support_of
+from manykernels.base.stored import (
+    Fields,
+    Labels,
+    ListOf,
+    Part,
+    Real,
+    require_all,
+)
 from manykernels.inputs.parameters import choose_generator, require_number
 from manykernels.inputs.reporting import progress_callback
 from manykernels.inputs.tables import require_finite_scores, training_kernels
@@ -34,15 +42,15 @@ from manykernels.mkl.model import (
     SupportLabels,
     without_rows,
 )
-from manykernels.mkl.persistence import save_classifier
 from manykernels.mkl.stream import (
+    OnlineEpoch,
     OnlineResult,
     OnlineSettings,
     OnlineStep,
     choose_budget,
     learns_online,
 )
-from manykernels.solvers import Problem, SolveResult
+from manykernels.solvers import Epoch, Problem, SolveResult
 
 
 class MKLClassifier(ClassifierMixin, MKLEstimator):
@@ -151,6 +159,16 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
     >>> model.kernel_names_[int(model.kernel_weights_.argmax())]
     'rbf@2'
     """
+
+    _stored: ClassVar[Fields] = {
+        **MKLEstimator._stored,
+        "classes_": Labels("classes"),
+        "temperature_": Real(low=0.0, above=True),
+        "objective_": Real(nan=True),
+        "duality_gap_": Real(nan=True),
+        "history_": ListOf(Part(Epoch, OnlineEpoch)),
+        "_labels": Part(SupportLabels),
+    }
 
     def __init__(
         self,
@@ -321,22 +339,6 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         parts = self._model.block_scores(self._check_X(X, reset=False))
         return parts[..., 1] - parts[..., 0] if len(self.classes_) == 2 else parts
 
-    def save(self, path: Any) -> None:
-        """Write the fitted model to a file that holds data only, never code.
-
-        Support rows, coefficients and weights are kept, not the training kernels; no
-        rows where all kernels have explicit features. The file appears whole or not at
-        all; `manykernels.load` reads it, and gives the same probabilities: a
-        temperature that was not asked for yet is computed now. A solver object, a
-        callback and a random state other than a seed are not saved.
-
-        Parameters
-        ----------
-        path : str or path
-        """
-        check_is_fitted(self, "dual_coef_")
-        save_classifier(self, path)
-
     def _online_settings(self, n_classes: int) -> OnlineSettings:
         return OnlineSettings(
             n_classes,
@@ -358,15 +360,30 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
     ) -> MKLClassifier:
         """Fitted attributes; `support` are the positions of the support rows."""
         self._model, self._labels, self._temperature = model, labels, temperature
-        self.kernel_names_ = list(model.kernels.names)
-        self.kernel_weights_ = model.weights.T  # kernels on the last axis
-        self.dual_coef_ = model.coef
         self.support_ = support
         self.objective_ = result.objective
         self.duality_gap_ = result.duality_gap
         self.history_ = result.history
         self.n_iter_ = len(result.history)
+        self._show_model()
         return self
+
+    def _fitted_values(self) -> dict[str, Any]:
+        # A temperature that was not asked for yet is computed now.
+        return super()._fitted_values() | {"temperature_": self.temperature_}
+
+    def _restored(self) -> None:
+        self._temperature = Temperature(self.__dict__.pop("temperature_"))
+        outputs = self._model.coef.shape[-1]
+        agree = {"classes": len(self.classes_) == outputs}
+        if (labels := vars(self).get("_labels")) is not None:
+            agree["labels"] = len(labels.target) == len(self.support_)
+            agree["targets"] = np.all(labels.target < outputs)
+        require_all(type(self).__name__, agree)
+        super()._restored()
+
+    def _facts(self) -> dict[str, Any]:
+        return {"classes": self.classes_.tolist(), **super()._facts()}
 
     @property
     def temperature_(self) -> float:

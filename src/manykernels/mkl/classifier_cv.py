@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
+from manykernels.base.stored import Fields
 from manykernels.inputs.parameters import choose_generator
 from manykernels.inputs.reporting import (
     progress_callback,
@@ -18,9 +18,8 @@ from manykernels.inputs.targets import TrainingLabels
 from manykernels.mkl.choices import choose_loss, choose_solver
 from manykernels.mkl.classifier import MKLClassifier
 from manykernels.mkl.grid import Grid
-from manykernels.mkl.persistence import save_classifier
 from manykernels.mkl.search import make_folds
-from manykernels.mkl.search_cv import SearchMixin
+from manykernels.mkl.search_cv import SEARCHED, SearchMixin
 from manykernels.mkl.tasks import ClassTask
 from manykernels.norms import LpGroupNorm
 
@@ -75,7 +74,7 @@ MKLClassifier
     10.0
     """
 
-    plain: ClassVar[type] = MKLClassifier
+    _stored: ClassVar[Fields] = {**MKLClassifier._stored, **SEARCHED}
 
     def __init__(
         self,
@@ -172,18 +171,6 @@ MKLClassifier
             "MKLClassifierCV has no partial_fit: it needs all rows to choose p and C; "
             "use MKLClassifier with the best ones."
         )
-
-    def save(self, path: Any) -> None:
-        """Write the fitted model as an `MKLClassifier` with the chosen p and C.
-
-        See `MKLClassifier.save`.
-
-        Parameters
-        ----------
-        path : str or path
-        """
-        check_is_fitted(self, "dual_coef_")
-        save_classifier(self._without_search(), path)
 
     def _make_solver(self, seed: int) -> Any:
         return choose_solver(self.solver, self.tol, self.max_iter, seed)

@@ -11,15 +11,30 @@ from numpy.typing import NDArray
 
 from manykernels.banks.base import support_of
 from manykernels.base.arrays import Array
-from manykernels.files.plain import storable
+from manykernels.base.stored import (
+    Either,
+    Floats,
+    ListOf,
+    Maybe,
+    Part,
+    Wholes,
+    require_all,
+    storable,
+)
 from manykernels.kernels import KernelSet
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers.problem import Expansion
 
 SUM_ROWS = 4096  # support rows whose features are held at a time
+# In a file: shared by all outputs, or a column for each.
+WEIGHTS = Either(Floats("kernels", low=0.0), Floats("kernels", "outputs", low=0.0))
 
 
-@storable
+@storable(
+    kernels=Part(KernelSet),
+    coef=Floats("support rows", "outputs"),
+    weights=WEIGHTS,
+)
 @dataclass(frozen=True)
 class BlockModel:
     """scores(x) = sum_f weights_f sum_j k_f(x, x_j) coef_j over the support rows.
@@ -74,6 +89,11 @@ class BlockModel:
         ]
         return np.concatenate([*parts, np.empty((0, *shape))])
 
+    def require_sound(self) -> None:
+        """Raise a ValueError where kernels, weights and coefficients disagree."""
+        checks = _fits(self) | {"rows": self.kernels.holds_rows}
+        require_all("a model on support rows", checks)
+
     def _blocks(self, X: Any) -> Iterator[Array]:
         """Values of new rows with the support rows, shape (kernels, some rows, N)."""
         used = self.kernels.only(used_kernels(self.weights)).astype(np.float64)
@@ -87,7 +107,12 @@ class BlockModel:
         return combined
 
 
-@storable
+@storable(
+    kernels=Part(KernelSet),
+    blocks=ListOf(Floats(None, "outputs"), "kernels"),
+    coef=Floats("support rows", "outputs"),
+    weights=WEIGHTS,
+)
 @dataclass(frozen=True)
 class FeatureModel:
     r"""scores(x) = sum_f phi_f(x) blocks_f, where all kernels have explicit features.
@@ -146,7 +171,21 @@ class FeatureModel:
             parts.append(out)
         return np.concatenate(parts)
 
+    def require_sound(self) -> None:
+        """Raise a ValueError where kernels, weights and coefficients disagree."""
+        columns, explicit = self.kernels.n_feature_columns(), self.kernels.is_explicit
+        checks = {
+            "features": explicit,
+            "blocks": [len(block) for block in self.blocks] == columns,
+        }
+        require_all("a model of features", _fits(self) | checks)
 
+
+@storable(
+    target=Wholes("support rows", low=0),
+    weight=Floats("support rows", low=0.0),
+    square_norms=Maybe(Floats("kernels", low=0.0)),
+)
 @dataclass(frozen=True)
 class SupportLabels:
     """What a stream needs to know of a model's support rows, beside their kernels."""
@@ -174,6 +213,15 @@ def used_kernels(weights: Array) -> NDArray[np.intp]:
     [1]
     """
     return np.flatnonzero(weights.reshape(len(weights), -1).any(axis=1))
+
+
+def _fits(model: Model) -> dict[str, Any]:
+    """What must agree in every fitted model, and whether it does."""
+    return {
+        "coefficients": len(model.coef) == model.kernels.n_reference,
+        "weights": len(model.weights) == model.kernels.n_kernels,
+        "sum of the weights": np.allclose(model.weights.sum(axis=0), 1.0),
+    }
 
 
 def _expansion(coef: Array, weights: Array, norm: LpGroupNorm) -> Expansion:

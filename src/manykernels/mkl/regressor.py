@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from manykernels.banks.base import support_of
+from manykernels.base.stored import (
+    Either,
+    Fields,
+    Floats,
+    ListOf,
+    Part,
+    Real,
+    require_all,
+)
 from manykernels.inputs.parameters import require_number
 from manykernels.inputs.reporting import (
     progress_callback,
@@ -25,9 +34,8 @@ from manykernels.mkl.regression_choices import (
     choose_regression_loss,
     choose_regression_solver,
 )
-from manykernels.mkl.regressor_files import save_regressor
 from manykernels.mkl.values import TrainingValues
-from manykernels.solvers import Expansion, Problem, SolveResult
+from manykernels.solvers import Epoch, Expansion, Problem, SolveResult
 
 
 class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
@@ -132,6 +140,14 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
     True
     """
 
+    _stored: ClassVar[Fields] = {
+        **MKLEstimator._stored,
+        "intercept_": Either(Real(), Floats("targets")),
+        "objective_": Either(Real(nan=True), Floats("targets", nan=True)),
+        "duality_gap_": Either(Real(nan=True), Floats("targets", nan=True)),
+        "history_": ListOf(Either(Part(Epoch), ListOf(Part(Epoch)))),
+    }
+
     def __init__(
         self,
         kernels: Any = None,
@@ -231,21 +247,6 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
         parts = self._model.block_scores(self._check_X(X, reset=False))
         return parts[..., 0] if np.ndim(self.intercept_) == 0 else parts
 
-    def save(self, path: Any) -> None:
-        """Write the fitted model to a file that holds data only, never code.
-
-        Support rows, coefficients and weights are kept, not the training kernels.
-        The file appears whole or not at all; `manykernels.load` reads it. Objects
-        given as solver, loss or callback, and a random state other than a seed, are
-        not saved.
-
-        Parameters
-        ----------
-        path : str or path
-        """
-        check_is_fitted(self, "dual_coef_")
-        save_regressor(self, path)
-
     def _warm_start(self, kernels: KernelSet, problem: Problem) -> Expansion | None:
         """Weights that are not shared become their mean where they shall be."""
         start = super()._warm_start(kernels, problem)
@@ -284,9 +285,16 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
     ) -> MKLRegressor:
         model = BlockModel.from_expansion(kernels, found)
         self._model = without_rows(model)
-        self.kernel_names_ = list(kernels.names)
-        self.kernel_weights_ = model.weights.T
-        self.dual_coef_ = model.coef
         self.support_ = rows.kept[support_of(found.coef)]
         self.intercept_ = float(rows.intercept[0]) if rows.flat else rows.intercept
+        self._show_model()
         return self
+
+    def _restored(self) -> None:
+        n_targets = len(np.atleast_1d(self.intercept_))
+        agree = {"intercept": self._model.coef.shape[1] == n_targets}
+        require_all(type(self).__name__, agree)
+        super()._restored()
+
+    def _facts(self) -> dict[str, Any]:
+        return {"targets": self._model.coef.shape[1], **super()._facts()}

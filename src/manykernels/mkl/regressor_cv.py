@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
+from manykernels.base.stored import Fields
 from manykernels.inputs.parameters import choose_generator
 from manykernels.inputs.reporting import (
     progress_callback,
@@ -25,9 +25,8 @@ from manykernels.mkl.regression_choices import (
     choose_regression_solver,
 )
 from manykernels.mkl.regressor import MKLRegressor
-from manykernels.mkl.regressor_files import save_regressor
 from manykernels.mkl.search import make_folds
-from manykernels.mkl.search_cv import SearchMixin
+from manykernels.mkl.search_cv import SEARCHED, SearchMixin
 from manykernels.mkl.tasks import ValueTask
 from manykernels.mkl.values import TrainingValues
 from manykernels.norms import LpGroupNorm
@@ -87,7 +86,7 @@ duality_gap_, history_, n_iter_, n_features_in_, feature_names_in_ : see MKLRegr
     True
     """
 
-    plain: ClassVar[type] = MKLRegressor
+    _stored: ClassVar[Fields] = {**MKLRegressor._stored, **SEARCHED}
 
     def __init__(
         self,
@@ -175,19 +174,6 @@ duality_gap_, history_, n_iter_, n_features_in_, feature_names_in_ : see MKLRegr
             problem = task.problem(bank, every, LpGroupNorm(2.0), 1.0)
             self._refit(kernels, rows, problem, pairs, callback)
         return self
-
-    def save(self, path: Any) -> None:
-        """Write the fitted model as an `MKLRegressor` with the chosen p and C.
-
-        See `MKLRegressor.save`. Where every target has a p and C of its own, the file
-        has the defaults instead.
-
-        Parameters
-        ----------
-        path : str or path
-        """
-        check_is_fitted(self, "dual_coef_")
-        save_regressor(self._without_search(), path)
 
     def _leaves_one_out(self, loss: Loss) -> bool:
         squared = loss.is_squared

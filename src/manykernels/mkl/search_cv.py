@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from manykernels.banks import Bank
+from manykernels.base.stored import (
+    Columns,
+    Count,
+    Either,
+    Fields,
+    Floats,
+    Real,
+    Wholes,
+)
 from manykernels.inputs.parameters import choose_generator
 from manykernels.mkl.grid import Grid
 from manykernels.mkl.search import Fold, Search
 from manykernels.mkl.tasks import Task
 
-FITTED = ("_model", "_labels", "_temperature")
-OWN = ("ps", "Cs", "cv", "scoring", "n_jobs", "refit")  # parameters of a search
+# What a search adds to a file.
+SEARCHED: Fields = {
+    "cv_results_": Columns(),
+    "best_index_": Either(Count(), Wholes("targets", low=0)),
+    "best_score_": Either(Real(nan=True), Floats("targets", nan=True)),
+    "best_p_": Either(Real(low=1.0, high=2.0), Floats("targets", low=1.0)),
+    "best_C_": Either(Real(low=0.0), Floats("targets", low=0.0)),
+}
 
 
 class SearchMixin:
-    """Scores of every p and C, the best of them, and a plain estimator for files."""
-
-    plain: ClassVar[type]  # the estimator without a search
+    """Scores of every p and C, and the best of them."""
 
     def _choose(
         self, grid: Grid, bank: Bank, task: Task, folds: list[Fold] | None
@@ -53,21 +66,9 @@ class SearchMixin:
         self.best_index_, self.best_score_, self.best_p_, self.best_C_ = best
         return pairs
 
-    def _without_search(self) -> Any:
-        """The same fitted model as an estimator with the chosen p and C."""
-        params = {
-            name: value
-            for name, value in self.get_params(deep=False).items()  # type: ignore[attr-defined]
-            if name not in OWN
-        }
-        if np.ndim(self.best_p_) == 0:
-            params |= {"p": float(self.best_p_), "C": float(self.best_C_)}
-        model = self.plain(**params)
-        found = ("cv_results_", "best_index_", "best_score_", "best_p_", "best_C_")
-        fitted = {
-            name: value
-            for name, value in vars(self).items()
-            if (name.endswith("_") and name not in found) or name in FITTED
-        }
-        vars(model).update(fitted)
-        return model
+    def _facts(self) -> dict[str, Any]:
+        best: dict[str, Any] = {}
+        for name in ("p", "C", "score"):
+            value = getattr(self, f"best_{name}_")
+            best[name] = value.tolist() if isinstance(value, np.ndarray) else value
+        return {**super()._facts(), "best": best}  # type: ignore[misc]

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from manykernels.banks import Bank, OnDemandBank, Storage, build_bank
+from manykernels.base.stored import storable
 from manykernels.base.threads import one_blas_thread
 from manykernels.inputs.tables import reads_matrices
 from manykernels.inputs.targets import TrainingLabels
@@ -78,6 +79,7 @@ def choose_budget(budget: Any, policy: Any) -> Budget | None:
     return Budget(int(budget), policy)
 
 
+@storable
 class OnlineEpoch(NamedTuple):
     """One line of the history: a call to partial_fit. Opens as `Epoch` does.
 

@@ -11,6 +11,7 @@ from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_y
 
+from manykernels.base.stored import Labels
 from manykernels.inputs.reporting import progress_callback
 from manykernels.inputs.targets import TrainingLabels
 from manykernels.losses.one_score import Logistic, ScoreLoss, SmoothedHinge
@@ -278,6 +279,8 @@ class PolynomialMKLClassifier(ClassifierMixin, PolynomialMKL):
     >>> print(model.explain().split()[1:])
     ['x3', '*', 'x7']
     """
+
+    _stored = {**PolynomialMKL._stored, "classes_": Labels("classes")}
 
     def __init__(
         self,

@@ -10,7 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manykernels.base.arrays import Array
-from manykernels.files.plain import storable
+from manykernels.base.stored import (
+    Anything,
+    Floats,
+    ListOf,
+    Maybe,
+    Part,
+    Wholes,
+    require_all,
+    storable,
+)
 from manykernels.kernels import KernelSet
 from manykernels.products.base import Product, product_name
 
@@ -18,7 +27,7 @@ ROWS = 4096  # evaluated at a time
 ALREADY_CENTERED = 0.25  # standard deviations between the mean and zero
 
 
-@storable
+@storable(shift=Floats("columns"), factor=Floats("columns"))
 @dataclass(frozen=True)
 class ColumnScale:
     """x -> (x - shift) * factor, column by column.
@@ -57,7 +66,13 @@ class ColumnScale:
         return np.asarray((X[:, columns] - self.shift[columns]) * self.factor[columns])
 
 
-@storable
+@storable(
+    scale=Maybe(Part(ColumnScale)),
+    kernels=Maybe(Part(KernelSet)),
+    products=Wholes("products", "degree", low=-1),
+    coef=Floats("products", "outputs"),
+    intercept=Floats("outputs"),
+)
 @dataclass(frozen=True)
 class MonomialModel:
     """scores(x) = intercept + sum_i coef_i prod_j column_j(x), few terms i.
@@ -104,8 +119,23 @@ class MonomialModel:
         scaled = X if self.scale is None else self.scale.apply(X)
         return single_features(self.kernels.only(used).new_features(scaled), used)
 
+    def require_sound(self) -> None:
+        """Raise a ValueError where products and base kernels do not fit together."""
+        single = self.kernels is None or (
+            self.kernels.is_explicit and set(self.kernels.n_feature_columns()) == {1}
+        )
+        checks = {"products": are_filled(self.products), "single features": single}
+        require_all("a sum of products", checks)
 
-@storable
+
+@storable(
+    scale=Maybe(Part(ColumnScale)),
+    kernels=Part(KernelSet),
+    products=Wholes("products", "degree", low=-1),
+    weights=Floats("products", "outputs"),
+    coef=Floats("support", "outputs"),
+    intercept=Floats("outputs"),
+)
 @dataclass(frozen=True)
 class ProductKernelModel:
     """scores(x) = intercept + sum_i weights_i sum_t prod_j k_j(x, x_t) coef_t."""
@@ -127,6 +157,17 @@ class ProductKernelModel:
         for _, block in kernels.cross(scaled):
             parts.append(self._block_scores(block))
         return np.concatenate(parts) + self.intercept
+
+    def require_sound(self) -> None:
+        """Raise a ValueError where products and base kernels do not fit together."""
+        require_all(
+            "a sum of product kernels",
+            {
+                "products": are_filled(self.products),
+                "coefficients": len(self.coef) == self.kernels.n_reference,
+                "rows": self.kernels.holds_rows,
+            },
+        )
 
     def _block_scores(self, block: Array) -> Array:
         """From base kernel values, shape (base kernels, rows, support rows)."""
@@ -157,6 +198,12 @@ def padded(products: Sequence[Product], degree: int) -> NDArray[np.int64]:
     return out
 
 
+def are_filled(products: NDArray[np.int64]) -> bool:
+    """Whether -1 stands only to the right of the factors."""
+    empty = products < 0
+    return not np.any(empty[:, :-1] & ~empty[:, 1:])
+
+
 def unpadded(products: NDArray[np.int64]) -> list[Product]:
     """The inverse of `padded`."""
     return [tuple(int(j) for j in row[row >= 0]) for row in products]
@@ -171,6 +218,19 @@ def _blocks(X: Any) -> Iterator[slice]:
     return (slice(start, start + ROWS) for start in range(0, X.shape[0], ROWS))
 
 
+# The columns of a table, in a file and in memory.
+TABLE: dict[str, Any] = {
+    "interaction": ListOf(Part(str), "rows"),
+    "columns": ListOf(Part(tuple), "rows"),
+    "degree": Wholes("rows", low=0),
+    "weight": Floats("rows", low=0.0),
+    "coefficient": Floats("rows", nan=True),
+    "sign": Wholes("rows", low=-1, below=2),
+    "class": Maybe(ListOf(Anything(), "rows")),
+}
+
+
+@storable(**TABLE)
 class InteractionTable(dict[str, Any]):
     """Columns by name, strongest interaction first; pandas.DataFrame(table) reads it.
 
@@ -190,6 +250,15 @@ class InteractionTable(dict[str, Any]):
     >>> print(table)
       -0.5  age * dose
     """
+
+    def to_stored(self) -> dict[str, Any]:
+        """The columns, and None where there are no classes."""
+        return {name: self.get(name) for name in TABLE}
+
+    @classmethod
+    def from_stored(cls, **columns: Any) -> InteractionTable:
+        """The table of a file."""
+        return cls({name: v for name, v in columns.items() if v is not None})
 
     @property
     def n_rows(self) -> int:

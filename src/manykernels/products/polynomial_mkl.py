@@ -14,6 +14,18 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from manykernels.base.memory import require_memory
+from manykernels.base.stored import (
+    Count,
+    Either,
+    Floats,
+    ListOf,
+    Maybe,
+    Names,
+    Part,
+    Real,
+    require_all,
+)
+from manykernels.files import Saved, by_weight, certificate
 from manykernels.inputs.parameters import choose_generator, require_number
 from manykernels.inputs.tables import (
     check_matrices,
@@ -30,10 +42,10 @@ from manykernels.products.base import (
     product_name,
 )
 from manykernels.products.blend import BlendedProducts, ProductBlend
-from manykernels.products.files import save_polynomial
 from manykernels.products.fit import FittedProducts, ProductFit
 from manykernels.products.model import (
     ColumnScale,
+    InteractionTable,
     MonomialModel,
     PolynomialModel,
     ProductKernelModel,
@@ -41,7 +53,9 @@ from manykernels.products.model import (
     padded,
     single_features,
 )
+from manykernels.solvers import Epoch
 
+MEMBER = ("p", "degree_weights", "C", "weight")  # what `blend_` says of each
 BLEND_TOL = 1e-2  # more precise members do not predict better
 
 
@@ -240,9 +254,23 @@ def _require_free(estimator: Any) -> None:
             )
 
 
-class PolynomialMKL(BaseEstimator):
+class PolynomialMKL(Saved, BaseEstimator):
     """Scores, tables and files; the classes below add targets and losses."""
 
+    _stored = {
+        "_model": Part(MonomialModel, ProductKernelModel),
+        "kernel_weights_": Floats("products", low=0.0),
+        "kernel_names_": ListOf(Part(str), "products"),
+        "interactions_": Part(InteractionTable),
+        "C_": Either(Real(low=0.0, above=True), Floats("classes", low=0.0)),
+        "blend_": Maybe(ListOf(Part(dict))),
+        "objective_": Real(nan=True),
+        "duality_gap_": Real(nan=True),
+        "history_": ListOf(Part(Epoch)),
+        "n_iter_": Count(low=1),
+        "n_features_in_": Count(size="features"),
+        "feature_names_in_": Maybe(Names("features")),
+    }
     _model: PolynomialModel
     blend_: list[dict[str, Any]]
 
@@ -264,18 +292,45 @@ class PolynomialMKL(BaseEstimator):
             lines.append(f"and {more} more")
         return "\n".join(lines) or "no interactions: a constant explains it best"
 
-    def save(self, path: Any) -> None:
-        """Write the fitted model to a file that holds data only, never code.
+    def _restored(self) -> None:
+        model, n = self._model, self.n_features_in_
+        kernels, scale = model.kernels, model.scale
+        n_classes = len(getattr(self, "classes_", ()))
+        n_base = n if kernels is None else kernels.n_kernels
+        given = reads_matrices(self.base_kernels)
+        require_all(
+            type(self).__name__,
+            {
+                "outputs": len(model.intercept) == (1 if n_classes < 3 else n_classes),
+                "degree": model.products.shape[1] == self.degree,
+                "products": len(model.products) == len(self.kernel_names_)
+                and np.all(model.products < n_base),
+                "scale": scale is None or len(scale.shift) == n,
+                "kernels": kernels is None or kernels.width == n,
+                "matrices": given == (kernels is not None and kernels.are_given),
+                "blend": all(
+                    set(MEMBER) <= set(m) for m in getattr(self, "blend_", [])
+                ),
+            },
+        )
+        row = np.zeros((1, n)) if kernels is None else kernels.blank_row()
+        if row is not None and not np.isfinite(model.scores(row)).all():
+            raise ValueError("its scores are no finite numbers")
 
-        The file appears whole or not at all; `manykernels.load` reads it. A callback
-        and a random state other than a seed are not saved.
+    def _fitted_kernels(self) -> Any:
+        assert self._model.kernels is not None
+        return self._model.kernels.kernels
 
-        Parameters
-        ----------
-        path : str or path
-        """
-        check_is_fitted(self, "interactions_")
-        save_polynomial(self, path)
+    def _facts(self) -> dict[str, Any]:
+        return {
+            **(
+                {"classes": self.classes_.tolist()} if hasattr(self, "classes_") else {}
+            ),
+            "features": self.n_features_in_,
+            "products": by_weight(self.kernel_names_, self.kernel_weights_),
+            "certificate": certificate(self),
+            "rounds": self.n_iter_,
+        }
 
     def _scores(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "interactions_")

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from manykernels.base.stored import (
+    TEXTS,
+    Count,
+    ListOf,
+    OneOf,
+    Wholes,
+    require_all,
+    storable,
+)
 from manykernels.hot.trees import BIN_EDGES, MARGIN, Corpus, Templates
 from manykernels.trees.conllu import Sentence
 from manykernels.trees.templates import (
@@ -17,6 +26,7 @@ from manykernels.trees.templates import (
     REACH,
     ArcTemplate,
     Atom,
+    parse_template,
 )
 
 COLUMNS = ("forms", "lemmas", "upos", "xpos")  # of a Sentence, in the order of FIELDS
@@ -26,6 +36,7 @@ SLOT_BYTES = 8  # a weight and its share in the average, in single precision
 
 MOST_TAGS = 256  # whose pairs are worth a table
 UNBOUNDED = 2**30
+ANY_SIZE = 2**62  # no limit in bytes: a file says itself how large its tables are
 
 assert REACH == MARGIN
 
@@ -132,6 +143,13 @@ def _rows_of_words(corpus: Corpus) -> tuple[np.ndarray, np.ndarray]:
     return rows, roots + corpus.heads[rows]
 
 
+@storable(
+    templates=TEXTS,
+    vocabulary=ListOf(TEXTS, len(COLUMNS)),
+    reach_field=OneOf(FIELDS.index("upos"), FIELDS.index("xpos")),
+    reach=Wholes("tags", "tags", 2, low=0),
+    bits=ListOf(Count(low=1)),
+)
 @dataclass(frozen=True)
 class Layout:
     """What a parser looks at, and where its weights lie.
@@ -161,6 +179,47 @@ class Layout:
         """Tables for the templates within `limit` bytes."""
         compiled = compile_templates(templates, vocabulary.sizes, limit, reach)
         return cls(templates, vocabulary, reach, compiled)
+
+    def to_stored(self) -> dict[str, Any]:
+        """What a file holds: the compiled arrays follow from it."""
+        return {
+            "templates": [str(template) for template in self.templates],
+            "vocabulary": [list(values) for values in self.vocabulary.values],
+            "reach_field": self.reach.field,
+            "reach": self.reach.longest,
+            "bits": [int(32 - shift) for shift in self.compiled.shift],
+        }
+
+    @classmethod
+    def from_stored(
+        cls,
+        templates: list[str],
+        vocabulary: list[list[str]],
+        reach_field: int,
+        reach: np.ndarray,
+        bits: list[int],
+    ) -> Layout:
+        """Compile anew what a file says; tables have the sizes that they had."""
+        parsed = tuple(parse_template(text) for text in templates)
+        words = Vocabulary(tuple(tuple(values) for values in vocabulary))
+        needed = [_bits_needed(template, words.sizes) for template in parsed]
+        require_all(
+            "the layout of a parser",
+            {
+                "templates": len(set(parsed)) == len(parsed) > 0,
+                "tags": len(reach) == words.sizes[reach_field],
+                "table sizes": len(bits) == len(parsed)
+                and all(b <= most for b, most in zip(bits, needed, strict=True)),
+            },
+        )
+        longest = Reach(reach_field, reach.astype(np.int32))
+        layout = cls.of(parsed, words, longest, ANY_SIZE)
+        sizes = np.array(bits, dtype=np.int64)
+        compiled = layout.compiled._replace(
+            start=np.concatenate([[0], np.cumsum(2**sizes)]),
+            shift=(32 - sizes).astype(np.uint32),
+        )
+        return replace(layout, compiled=compiled)
 
     def only(self, texts: Iterable[str], limit: int) -> Layout:
         """With these templates only, whose tables may grow into the room of others."""

@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from manykernels.base.stored import storable
 from manykernels.hot import trees as hot
 from manykernels.solvers.loop import InterruptedFitWarning
 
@@ -35,6 +36,7 @@ REMEMBERED = 512  # places of a template that are cleared one by one
 FloatArray = NDArray[np.float64]
 
 
+@storable
 class TreeEpoch(NamedTuple):
     """One line of the history."""
 

@@ -10,12 +10,13 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
-from manykernels.base.memory import parse_bytes
+from manykernels.base.memory import parse_bytes, require_memory
+from manykernels.base.stored import Floats, ListOf, Part, Wholes, require_all
+from manykernels.files import Saved, by_weight
 from manykernels.hot import trees as hot
 from manykernels.inputs.reporting import progress_callback
 from manykernels.trees.checks import PRUNING, check_params
 from manykernels.trees.conllu import Sentence, format_conllu
-from manykernels.trees.files import save_parser
 from manykernels.trees.inputs import (
     Layout,
     Reach,
@@ -45,7 +46,7 @@ class ParsingScore(NamedTuple):
     sentences: float
 
 
-class DependencyParser(BaseEstimator):
+class DependencyParser(Saved, BaseEstimator):
     r"""Head of every word: the tree with the largest sum of arc scores.
 
     .. math:: \min_w \lambda\,\Omega(w) + \frac1N \sum_i \max_y\,
@@ -132,6 +133,13 @@ class DependencyParser(BaseEstimator):
     [array([2, 3, 0])]
     """
 
+    _stored = {
+        "_layout": Part(Layout),
+        "_places": Wholes("weights", low=0),  # of the weights that are not zero
+        "_values": Floats("weights"),
+        "history_": ListOf(Part(TreeEpoch)),
+        "selection_history_": ListOf(Part(TreeEpoch)),
+    }
     _state: TreeState | None
     _layout: Layout
     history_: list[TreeEpoch]
@@ -337,15 +345,41 @@ class DependencyParser(BaseEstimator):
             float(np.mean([one.all() for one in right])),
         )
 
-    def save(self, path: Any) -> None:
-        """Write the fitted model to a file that holds data only, never code.
-
-        Parameters
-        ----------
-        path : str or path
-        """
+    def _require_fitted(self) -> None:
         check_is_fitted(self, "templates_")
-        save_parser(self, path)
+
+    def _fitted_values(self) -> dict[str, Any]:
+        places = np.flatnonzero(self._weights)
+        sparse = {"_places": places, "_values": self._weights[places]}
+        return super()._fitted_values() | sparse
+
+    def _restored(self) -> None:
+        places, values = (self.__dict__.pop(name) for name in ("_places", "_values"))
+        size = int(self._layout.compiled.start[-1])
+        require_all(
+            "DependencyParser",
+            {
+                "places": np.all(places[:-1] < places[1:]),
+                "tables": not len(places) or places[-1] < size,
+            },
+        )
+        require_memory(4 * size, None, "reading the weights of a parser")
+        self._weights = np.zeros(size, np.float32)
+        self._weights[places] = values
+        self._state = None
+        self.n_iter_ = len(self.history_)
+        self._set_templates()
+
+    def _facts(self) -> dict[str, Any]:
+        words, lemmas, *tags = self._layout.vocabulary.values
+        return {
+            "words": len(words),
+            "lemmas": len(lemmas),
+            "tags": max(len(values) for values in tags),
+            "weights": self.n_features_,
+            "templates": by_weight(self.templates_, self.template_weights_),
+            "epochs": self.n_iter_,
+        }
 
     def _require_one_fit(self) -> None:
         if self.refit:

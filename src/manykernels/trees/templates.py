@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+from manykernels.base.stored import TEXT, storable
+
 FIELDS = ("form", "lemma", "upos", "xpos")
 PAIRS = ("direction", "distance")
 REACH = 2  # words to the left and right that an atom may look at
@@ -22,6 +24,7 @@ BETWEEN = re.compile(rf"between\.({'|'.join(FIELDS[2:])})")
 Atom = tuple[int, str]  # offset and field
 
 
+@storable(text=TEXT)
 @dataclass(frozen=True)
 class ArcTemplate:
     """Atoms of the head and of the modifier, and what lies between them.
@@ -54,6 +57,15 @@ class ArcTemplate:
         ]
         words += [] if self.between is None else [f"between.{self.between}"]
         return " ".join(words + ([] if self.pair is None else [self.pair]))
+
+    def to_stored(self) -> dict[str, Any]:
+        """In a file it is its text."""
+        return {"text": str(self)}
+
+    @staticmethod
+    def from_stored(text: str) -> ArcTemplate:
+        """The template that a text in a file describes."""
+        return parse_template(text)
 
 
 def parse_template(text: str) -> ArcTemplate:

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from manykernels.banks import Bank
 from manykernels.banks.combined import weighted_sum
@@ -25,8 +24,6 @@ from manykernels.kernels import KernelSet
 from manykernels.losses import MulticlassHinge
 from manykernels.mkl.choices import choose_solver
 from manykernels.mkl.classifier import MKLClassifier
-from manykernels.mkl.persistence import save_classifier
-from manykernels.mkl.search_cv import FITTED
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Expansion, Problem, SolveResult
 
@@ -167,32 +164,6 @@ class CombinedKernelClassifier(MKLClassifier):
             f"{type(self).__name__} has no partial_fit: its weights need all the rows; "
             "use MKLClassifier to learn from parts."
         )
-
-    def save(self, path: Any) -> None:
-        """Write the fitted model as an `MKLClassifier` with these weights.
-
-        How the weights were found is not kept. See `MKLClassifier.save`.
-
-        Parameters
-        ----------
-        path : str or path
-        """
-        check_is_fitted(self, "dual_coef_")
-        save_classifier(self._as_plain(), path)
-
-    def _as_plain(self) -> MKLClassifier:
-        """The same fitted model as an `MKLClassifier` with p = 2."""
-        known = MKLClassifier._get_param_names()
-        own = self.get_params(deep=False)
-        params = {name: own[name] for name in known if name in own}
-        plain = MKLClassifier(**{**params, "p": 2.0, "C": self._svm_C()})
-        fitted = {
-            name: value
-            for name, value in vars(self).items()
-            if name.endswith("_") or name in FITTED
-        }
-        plain.__dict__.update(fitted)
-        return plain
 
 
 def normalized(weights: Array) -> Array:

@@ -9,6 +9,7 @@ from scipy.stats import rankdata
 
 from manykernels.banks.combined import weighted_sum
 from manykernels.base.arrays import Array
+from manykernels.base.stored import TEXT, Columns, Count, Real
 from manykernels.compare.combinations.base import (
     CombinedKernelClassifier,
     Training,
@@ -65,6 +66,15 @@ duality_gap_, history_, n_iter_, temperature_, n_features_in_, feature_names_in_
     >>> model.best_kernel_
     'rbf@2'
     """
+
+    _stored = {
+        **CombinedKernelClassifier._stored,
+        "cv_results_": Columns(),
+        "best_kernel_": TEXT,
+        "best_index_": Count(),
+        "best_score_": Real(nan=True),
+        "best_C_": Real(low=0.0),
+    }
 
     def __init__(
         self,

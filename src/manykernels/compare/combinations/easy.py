@@ -186,21 +186,6 @@ n_features_in_, feature_names_in_ : see `MKLClassifier`
         coef = model.weights[0] * (model.coef[:, 1] - model.coef[:, 0])
         return _Separator(weights, coef, unseen[:, 1] - unseen[:, 0], result)
 
-    def save(self, path: Any) -> None:
-        """Write a fitted model of two classes as an `MKLClassifier`.
-
-        Parameters
-        ----------
-        path : str or path
-        """
-        if getattr(self, "kernel_weights_", np.empty(0)).ndim == 2:
-            raise ValueError(
-                "files hold models whose classes share their kernel weights, got an "
-                f"EasyMKLClassifier of {len(self.classes_)} classes; keep its "
-                "parameters and data, and fit again."
-            )
-        super().save(path)
-
 
 def _together(results: list[SolveResult], model: Expansion) -> SolveResult:
     """The results of several problems as one."""

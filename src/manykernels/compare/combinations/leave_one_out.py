@@ -9,6 +9,7 @@ import numpy as np
 from manykernels.banks import Bank
 from manykernels.base.arrays import Array, Index
 from manykernels.base.memory import require_memory
+from manykernels.base.stored import Floats, Wholes
 from manykernels.compare.combinations.base import CombinedKernelClassifier, Training
 from manykernels.inputs.parameters import Whole
 from manykernels.losses import Squared
@@ -128,6 +129,12 @@ n_iter_, temperature_, n_features_in_, feature_names_in_ : see `MKLClassifier`
     _rules = {
         **CombinedKernelClassifier._rules,
         "max_kernels": Whole(optional=True, example=5),
+    }
+
+    _stored = {
+        **CombinedKernelClassifier._stored,
+        "selected_": Wholes("selected", low=0),
+        "loo_scores_": Floats("selected", low=0.0),
     }
 
     def __init__(

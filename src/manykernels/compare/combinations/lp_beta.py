@@ -12,13 +12,13 @@ from scipy.optimize import linprog
 from manykernels.banks.base import support_of
 from manykernels.banks.combined import weighted_sum
 from manykernels.base.arrays import Array, Index
+from manykernels.base.stored import Either, Floats, Part, Real, require_all, storable
 from manykernels.compare.combinations.base import (
     CombinedKernelClassifier,
     Training,
     only,
     restricted,
 )
-from manykernels.files.plain import storable
 from manykernels.inputs.parameters import Number, OneOf
 from manykernels.kernels import KernelSet
 from manykernels.mkl.calibration import Temperature, fit_temperature
@@ -168,7 +168,11 @@ def _leads_per_class(
     return sp.hstack(parts, format="csr")
 
 
-@storable
+@storable(
+    kernels=Part(KernelSet),
+    coef=Floats("kernels", "support rows", "outputs"),
+    weights=Either(Floats("kernels", low=0.0), Floats("outputs", "kernels", low=0.0)),
+)
 @dataclass(frozen=True)
 class StackedModel:
     """scores(x)_k = sum_f weights_kf sum_j k_f(x, x_j) coef_fjk.
@@ -191,6 +195,15 @@ class StackedModel:
         blocks = used.astype(np.float64).cross(X)
         parts = [np.moveaxis(b @ self.coef, 0, 1) * factors for _, b in blocks]
         return np.concatenate([*parts, np.empty((0, *self.coef.shape[::2]))])
+
+    def require_sound(self) -> None:
+        """Raise a ValueError where kernels and coefficients disagree."""
+        shape = (self.kernels.n_kernels, self.kernels.n_reference)
+        checks = {
+            "coefficients": self.coef.shape[:2] == shape,
+            "rows": self.kernels.holds_rows,
+        }
+        require_all("a model of one classifier per kernel", checks)
 
 
 class _Part(NamedTuple):
@@ -262,6 +275,12 @@ verbose, random_state : see `MKLClassifier`
         "nu": Number(0.0, 1.0),
     }
 
+    _stored = {
+        name: rule
+        for name, rule in CombinedKernelClassifier._stored.items()
+        if name not in ("history_", "duality_gap_", "_labels")
+    } | {"_model": Part(StackedModel), "margin_": Real()}
+
     def __init__(
         self,
         kernels: Any = None,
@@ -319,19 +338,16 @@ verbose, random_state : see `MKLClassifier`
         support = support_of(np.concatenate(coefs, axis=1))
         kernels = data.kernels.for_new_rows(support)
         self._model = StackedModel(kernels, coefs[:, support], weights)
-        self.kernel_names_ = list(kernels.names)
-        self.kernel_weights_ = weights
-        self.dual_coef_ = self._model.coef
         self.support_ = data.rows.kept[support]
+        self._show_model()
         return self
 
-    @property
-    def save(self) -> Any:  # type: ignore[override]
-        """Files hold one classifier, not one per kernel."""
-        raise AttributeError(
-            "LPBetaClassifier has no save: files hold one SVM, not one per kernel; "
-            "keep its parameters and data, and fit again."
-        )
+    def _show_model(self) -> None:
+        super()._show_model()
+        self.kernel_weights_ = self._model.weights
+
+    def _certified(self) -> dict[str, Any]:
+        return {"objective": self.objective_, "margin": self.margin_}
 
 
 def _require_partition(folds: list[Fold], n_rows: int) -> None:

@@ -11,8 +11,8 @@ from manykernels.banks import Bank
 from manykernels.banks.base import support_of
 from manykernels.banks.combined import merged
 from manykernels.base.arrays import Array, Values
+from manykernels.base.stored import Floats, Part, Real, require_all, storable
 from manykernels.compare.combinations.base import CombinedKernelClassifier, Training
-from manykernels.files.plain import storable
 from manykernels.inputs.parameters import Number
 from manykernels.kernels import (
     RBF,
@@ -55,7 +55,11 @@ class PowerProduct:
         return np.asarray(values**self.power)
 
 
-@storable
+@storable(
+    kernels=Part(KernelSet),
+    coef=Floats("support rows", "outputs"),
+    power=Real(low=0.0, above=True),
+)
 @dataclass(frozen=True)
 class ProductModel:
     """scores(x) = sum_j prod_f k_f(x, x_j)^power coef_j over the support rows."""
@@ -70,6 +74,14 @@ class ProductModel:
         blocks = self.kernels.astype(np.float64).cross(X)
         parts = [product(np.moveaxis(b, 0, 1)) @ self.coef for _, b in blocks]
         return np.concatenate([*parts, np.empty((0, self.coef.shape[1]))])
+
+    def require_sound(self) -> None:
+        """Raise a ValueError where kernels and coefficients disagree."""
+        checks = {
+            "coefficients": len(self.coef) == self.kernels.n_reference,
+            "rows": self.kernels.holds_rows,
+        }
+        require_all("a model of one product", checks)
 
 
 class _Power:
@@ -130,6 +142,12 @@ temperature_, n_features_in_, feature_names_in_ : see `MKLClassifier`
 
     _rules = {**CombinedKernelClassifier._rules, "power": _Power()}
 
+    _stored = {
+        name: rule
+        for name, rule in CombinedKernelClassifier._stored.items()
+        if name != "_labels"
+    } | {"_model": Part(ProductModel)}
+
     def __init__(
         self,
         kernels: Any = None,
@@ -151,9 +169,7 @@ temperature_, n_features_in_, feature_names_in_ : see `MKLClassifier`
         support = support_of(coef)
         kernels = data.kernels.for_new_rows(support)
         self._model = ProductModel(kernels, coef[support], power)
-        self.power_ = power
-        self.kernel_names_ = list(data.kernels.names)
-        self.dual_coef_ = self._model.coef
+        self._show_model()
         self.support_ = data.rows.kept[support]
         self._temperature = Temperature(calibrate(problem, result.model))
         self.objective_ = result.objective
@@ -170,13 +186,13 @@ temperature_, n_features_in_, feature_names_in_ : see `MKLClassifier`
             "of parts; use AveragedKernelClassifier for that."
         )
 
-    @property
-    def save(self) -> Any:  # type: ignore[override]
-        """Files hold weighted sums of kernels only."""
-        raise AttributeError(
-            "ProductKernelClassifier has no save: files hold weighted sums of kernels; "
-            "keep its parameters and data, and fit again."
-        )
+    def _show_model(self) -> None:
+        self.kernel_names_ = list(self._model.kernels.names)
+        self.dual_coef_ = self._model.coef
+        self.power_ = self._model.power
+
+    def _shown_weights(self) -> Any:
+        return np.full(len(self.kernel_names_), self.power_)
 
 
 def choose_power(power: Any, kernels: KernelSet) -> float:

@@ -1,0 +1,248 @@
+"""One way in and out of a file for every estimator.
+
+An estimator's file holds its parameters, as plain data, and the fitted attributes that
+its class declares. What follows from these is not in the file but computed again, and
+what does not fit together is refused.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from manykernels.base.stored import Fields, Maybe, check_fields
+from manykernels.files.container import (
+    Arrays,
+    ModelFileError,
+    read_container,
+    write_container,
+)
+from manykernels.files.plain import Functions, from_plain, to_plain
+
+# The classes that a file may name, and where they are found when one does.
+ESTIMATORS = {
+    "AlignmentClassifier": "manykernels.compare",
+    "AveragedKernelClassifier": "manykernels.compare",
+    "BestKernelClassifier": "manykernels.compare",
+    "DependencyParser": "manykernels.trees",
+    "EasyMKLClassifier": "manykernels.compare",
+    "LPBetaClassifier": "manykernels.compare",
+    "LeaveOneOutKernelClassifier": "manykernels.compare",
+    "MKLClassifier": "manykernels.mkl",
+    "MKLClassifierCV": "manykernels.mkl",
+    "MKLRegressor": "manykernels.mkl",
+    "MKLRegressorCV": "manykernels.mkl",
+    "PolynomialMKLClassifier": "manykernels.products",
+    "PolynomialMKLRegressor": "manykernels.products",
+    "ProductKernelClassifier": "manykernels.compare",
+    "SequenceLabeler": "manykernels.chains",
+}
+# Code and paths of this machine: a file can neither hold nor set them.
+NEVER = ("callback", "checkpoint", "storage_dir")
+KERNELS = ("kernels", "base_kernels")
+SHOWN = ("p", "C", "loss", "solver", "tol", "dtype")  # in a summary, also defaults
+
+
+class Saved:
+    """Mixin: `save` for estimators, and what `load` needs to know about them.
+
+    A subclass declares its fitted attributes in `_stored`; those that need not be there
+    have the rule `Maybe`. `_restored` computes the others and checks all of them.
+    """
+
+    _stored: ClassVar[Fields]
+    _required: ClassVar[tuple[str, ...]] = ()  # parameters that must not be left out
+
+    def save(self, path: Any) -> None:
+        """Write the fitted model to a file that holds data only, never code.
+
+        `manykernels.load` reads it: an estimator of the same class with the same
+        predictions to the bit. Training kernels are not kept, nor any rows where the
+        model needs none. The file appears whole or not at all. Callbacks, paths, and
+        objects from elsewhere such as splitters, scorers and random states are not
+        saved: these parameters have their defaults afterwards.
+
+        Parameters
+        ----------
+        path : str or path
+        """
+        self._require_fitted()
+        arrays: Arrays = []
+        content = {
+            "estimator": type(self).__name__,
+            "parameters": self._plain_parameters(arrays),
+            "fitted": {
+                name: to_plain(value, arrays)
+                for name, value in self._fitted_values().items()
+            },
+        }
+        write_container(path, content, arrays)
+
+    def summary(self) -> dict[str, Any]:
+        """What the fitted model is, in words and numbers, as `inspect` shows it."""
+        self._require_fitted()
+        name, settings = type(self).__name__, self._shown_settings()
+        return {"estimator": name, "settings": settings, **self._facts()}
+
+    def _facts(self) -> dict[str, Any]:
+        """The part of `summary` that is the class's own."""
+        return {}
+
+    def _require_fitted(self) -> None:
+        check_is_fitted(
+            self,
+            [
+                name
+                for name, rule in self._stored.items()
+                if not isinstance(rule, Maybe)
+            ],
+        )
+
+    def _fitted_values(self) -> dict[str, Any]:
+        """What the file holds, by the names in `_stored`."""
+        return {name: vars(self)[name] for name in self._stored if name in vars(self)}
+
+    def _fitted_kernels(self) -> Any:
+        """Kernels as they were fitted, for a file that cannot hold those given."""
+        raise TypeError(
+            "expected kernels that are data to save, got functions; name them."
+        )
+
+    def _restored(self) -> None:
+        """Set what follows from the stored attributes; raise where they disagree."""
+        raise ValueError(f"{type(self).__name__} cannot be restored")
+
+    def _plain_parameters(self, arrays: Arrays) -> dict[str, Any]:
+        me: Any = self
+        found = {}
+        for name, value in me.get_params(deep=False).items():
+            if name in NEVER:
+                continue
+            n_arrays = len(arrays)
+            try:
+                found[name] = to_plain(value, arrays)
+            except TypeError:
+                del arrays[n_arrays:]
+                if name in KERNELS:
+                    found[name] = to_plain(self._fitted_kernels(), arrays)
+                elif name in self._required:
+                    raise
+        return found
+
+    def _shown_settings(self) -> dict[str, Any]:
+        """The parameters that everybody asks for, and those that were changed."""
+        me: Any = self
+        defaults = type(me)().get_params(deep=False)
+        return {
+            name: value if _is_plain(value) else repr(value)
+            for name, value in me.get_params(deep=False).items()
+            if name not in (*NEVER, *KERNELS)
+            and (name in SHOWN or not _equal(value, defaults[name]))
+        }
+
+
+def load(path: Any, functions: Functions | None = None) -> Any:
+    """The estimator that `save` wrote; its predictions are the same to the bit.
+
+    Nothing from the file is run. A file that is truncated, changed, foreign or of
+    another version raises one ModelFileError.
+
+    Parameters
+    ----------
+    path : str or path
+    functions : mapping of str to callable, optional
+        Functions of custom kernels by name, which a file cannot hold.
+
+    Examples
+    --------
+    >>> import tempfile, manykernels as mk
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], ["low", "low", "high", "high"]
+    >>> path = tempfile.mkdtemp() + "/model"
+    >>> mk.MKLClassifier("rbf", random_state=0).fit(X, y).save(path)
+    >>> mk.load(path).predict([[0.2]]).tolist()
+    ['low']
+    """
+    content, arrays = read_container(path)
+    try:
+        return _restore(content, arrays, functions)
+    except ModelFileError:
+        raise
+    except Exception as error:
+        raise ModelFileError(
+            f"expected the content of a fitted model, but {os.fspath(path)!r} lacks or "
+            f"mixes up parts ({error}); copy the original again."
+        ) from error
+
+
+def _restore(content: Any, arrays: Arrays, functions: Functions | None) -> Any:
+    name = content["estimator"]
+    if name not in ESTIMATORS:
+        raise ModelFileError(
+            f"expected a model of {', '.join(ESTIMATORS)}, got {name!r}; load it with "
+            "the manykernels that wrote it."
+        )
+    cls = getattr(import_module(ESTIMATORS[name]), name)
+    parameters = _read(content["parameters"], arrays, functions)
+    _require_known(parameters, set(cls._get_param_names()) - set(NEVER))
+    estimator = cls(**parameters)
+    fitted = _read(content["fitted"], arrays, functions)
+    _require_known(fitted, set(cls._stored))
+    needed = {
+        k: r for k, r in cls._stored.items() if k in fitted or not isinstance(r, Maybe)
+    }
+    check_fields(name, needed, fitted)
+    vars(estimator).update(fitted)
+    with np.errstate(all="ignore"):
+        estimator._restored()
+    return estimator
+
+
+def _read(plain: Any, arrays: Arrays, functions: Functions | None) -> dict[str, Any]:
+    return {key: from_plain(value, arrays, functions) for key, value in plain.items()}
+
+
+def _require_known(found: Mapping[str, Any], known: set[str]) -> None:
+    if odd := sorted(set(found) - known):
+        raise ValueError(f"it does not know {', '.join(odd)}")
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, bool | int | float | str)
+
+
+def _equal(value: Any, default: Any) -> bool:
+    return type(value) is type(default) and bool(np.all(value == default))
+
+
+def by_weight(names: Sequence[str], weights: Any) -> list[dict[str, Any]]:
+    """What a summary says of kernels, the strongest first.
+
+    Examples
+    --------
+    >>> by_weight(["a", "b"], np.array([0.25, 0.75]))[0]
+    {'name': 'b', 'weight': 0.75}
+    """
+    order = np.argsort(-np.asarray(weights), kind="stable")
+    return [{"name": names[f], "weight": float(weights[f])} for f in order]
+
+
+def certificate(estimator: Any) -> dict[str, Any]:
+    """What a summary says of the distance from the optimum; the worst of several."""
+    gaps, values = (
+        np.atleast_1d(estimator.duality_gap_),
+        np.atleast_1d(estimator.objective_),
+    )
+    relative = np.divide(gaps, values, out=np.zeros(len(gaps)), where=values > 0.0)
+    worst = int(np.argmax(relative))
+    return {
+        "objective": float(values[worst]),
+        "duality_gap": float(gaps[worst]),
+        "relative_gap": float(relative[worst]),
+        "tol": float(estimator.tol),
+        "reached": bool(relative[worst] <= estimator.tol),
+    }
