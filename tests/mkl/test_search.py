@@ -177,18 +177,20 @@ def test_scorers_may_be_functions(sugar):
     assert named.best_score_ == given.best_score_ < 0.0
 
 
-def test_saved_as_the_plain_estimator(sugar, iris, tmp_path):
+def test_saved_with_what_the_search_found(sugar, iris, tmp_path):
     X, Y = sugar
     model = MKLRegressorCV(FIXED, PS, CS).fit(X, Y)
     model.save(tmp_path / "regressor")
     again = mk.load(tmp_path / "regressor")
-    assert type(again) is MKLRegressor
-    assert (again.p, again.C) == (model.best_p_, model.best_C_)
+    assert type(again) is MKLRegressorCV
+    assert (again.best_p_, again.best_C_) == (model.best_p_, model.best_C_)
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
     model = MKLClassifierCV(FIXED, 1.5, CS, cv=3, random_state=0).fit(iris.X, iris.y)
     model.save(tmp_path / "classifier")
     again = mk.load(tmp_path / "classifier")
-    assert type(again) is MKLClassifier and again.C == model.best_C_
+    assert type(again) is MKLClassifierCV and again.best_C_ == model.best_C_
+    scores = [one.cv_results_["mean_test_score"] for one in (again, model)]
+    np.testing.assert_array_equal(*scores)
     np.testing.assert_array_equal(
         again.predict_proba(iris.X_new), model.predict_proba(iris.X_new)
     )

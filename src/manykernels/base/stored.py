@@ -30,7 +30,7 @@ import scipy.sparse as sp
 
 Sizes: TypeAlias = dict[str, int]
 Size: TypeAlias = str | int | None  # named, fixed, or any
-Class = TypeVar("Class", bound=type)
+Class = TypeVar("Class")
 
 
 class Stored(Protocol):
