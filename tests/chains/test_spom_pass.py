@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from manykernels.chains.descent import ChainDescent, ChainProgress, term_codes
+from manykernels.chains.descent import ChainDescent, ChainProgress
 from manykernels.chains.losses import CRF, StructuredHinge
 from manykernels.chains.problem import (
     ChainBlocks,
@@ -224,7 +224,7 @@ def test_without_pairs_positions_are_independent() -> None:
 def test_no_average_is_kept_unless_asked() -> None:
     slow, fast, *rest = run_both(SparseMKL(), "dfs", averaged=False)
     assert fast.progress().total is None
-    assert fast.state.coef_sum.size == 0
+    assert fast.state.kernels.total.size == 0
     assert_same(slow, fast, *rest)
 
 
@@ -290,20 +290,6 @@ def test_coarse_gradients_are_unbiased() -> None:
         weights.append(total)
     assert np.any(weights[0])
     assert np.allclose(weights[0], weights[1], atol=0.04)
-
-
-@each_regularizer
-def test_compiled_proximal_steps(regularizer: Regularizer) -> None:
-    rng = np.random.default_rng(0)
-    terms = regularizer.terms()
-    codes = term_codes(terms, 4)
-    for _ in range(200):
-        norms = rng.exponential(size=4) * (rng.random(4) < 0.8)
-        step = 10.0 ** rng.uniform(-6, 1)
-        for j, term in enumerate(terms):
-            got = norms.copy()
-            hot.prox_step(got, codes, j, step)
-            assert np.allclose(got, term.prox(norms, step), rtol=1e-9, atol=1e-12)
 
 
 def test_single_precision_kernels_stay_close() -> None:

@@ -326,12 +326,12 @@ def test_learner_follows_the_plain_one(toy, rule):
 @pytest.mark.parametrize("penalty", list(PROX))
 def test_shrinking_is_the_proximity_operator(penalty):
     rng = np.random.default_rng(0)
-    code = TreeRule(penalty=penalty).at(1).penalty
+    terms = TreeRule(penalty=penalty).terms(20)
     for tau in (0.01, 0.3, 5.0):
         norms = rng.exponential(size=20)
         norms[rng.integers(20, size=3)] = 0.0
         factors = np.empty(20)
-        hot.shrink_factors(norms, code, tau, factors)
+        hot.shrink_factors(norms, terms, tau, factors)
         expected = PROX[penalty](norms, tau)
         np.testing.assert_allclose(factors * norms, expected, rtol=1e-12, atol=1e-15)
 

@@ -10,18 +10,20 @@ from numpy.typing import NDArray
 
 from manykernels.base.arrays import Array
 from manykernels.base.stored import Count, Maybe, Part, storable
-from manykernels.chains.problem import ChainProblem, ChainWeights
+from manykernels.chains.problem import ChainBlocks, ChainProblem, ChainWeights
 from manykernels.hot.chain import (
+    BlockNorms,
     ChainState,
-    ChainView,
+    FeatureBlocks,
+    KernelBlocks,
+    PairBlock,
     PassRule,
-    TermCodes,
     kernel_squares,
     rescale_block,
     spom_pass,
     sum_space,
 )
-from manykernels.norms.regularizers import TERM_CODES, Term
+from manykernels.norms.regularizers import term_codes
 
 
 @storable(last=Part(ChainWeights), total=Maybe(Part(ChainWeights)), n_steps=Count())
@@ -62,7 +64,8 @@ class ChainDescent:
         radius: float = np.inf,
     ) -> None:
         self.problem = problem
-        self.view = chain_view(problem)
+        self.starts = np.ascontiguousarray(problem.starts, np.int64)
+        self.target = np.ascontiguousarray(problem.target, np.int64)
         self.terms = term_codes(problem.terms, problem.blocks.n_blocks + 1)
         mean = float(problem.chain_weight.mean())
         self.importance = problem.chain_weight / mean
@@ -90,13 +93,14 @@ class ChainDescent:
         if not rounded:
             draws = np.zeros((shape[0], shape[1] if self.rule.crf else 0))
         updates, losses = spom_pass(
-            self.view,
+            self.starts,
+            self.target,
+            self.importance,
             self.state,
             self.rule,
             self.terms,
             order,
             steps,
-            self.importance,
             self.cost,
             draws,
             self.space,
@@ -107,97 +111,61 @@ class ChainDescent:
 
     def refresh(self) -> None:
         """Norms of kernel blocks anew: the running ones drift by rounding."""
-        fresh = np.empty(len(self.view.kernel_block))
-        kernel_squares(self.state.scores, self.state.coef, fresh)
-        blocks = self.view.kernel_block
-        alive = self.state.squares[blocks] > 0.0
-        self.state.squares[blocks[alive]] = fresh[alive]
+        kernels, squares = self.state.kernels, self.state.blocks.squares
+        fresh = np.empty(len(kernels.block))
+        kernel_squares(kernels.scores, kernels.coef, fresh)
+        alive = squares[kernels.block] > 0.0
+        squares[kernels.block[alive]] = fresh[alive]
 
     def unary(self) -> Array:
         """Scores of all positions, from the cache."""
-        state, view = self.state, self.view
-        scale = state.scale[view.kernel_block]
-        scores = np.einsum("f,kfi->ik", scale, state.scores, dtype=np.float64)
-        blocks, starts = self.problem.blocks, self.problem.blocks.table_start
-        for f, block in enumerate(blocks.columns):
-            factor = state.scale[view.feature_block[f]]
-            scores += factor * (block @ state.table[starts[f] : starts[f + 1]])
+        kernels, features = self.state.kernels, self.state.features
+        scale = self.state.blocks.scale
+        factors = scale[kernels.block]
+        scores = np.einsum("f,kfi->ik", factors, kernels.scores, dtype=np.float64)
+        table = self._feature_scales()[:, None] * features.table
+        for f, block in enumerate(self.problem.blocks.columns):
+            scores += (
+                block @ table[features.table_start[f] : features.table_start[f + 1]]
+            )
         return np.ascontiguousarray(scores)
 
     def block_norms(self) -> Array:
         """||w_f|| of every block, and of the label pairs."""
-        return np.asarray(self.state.scale * np.sqrt(self.state.squares))
+        blocks = self.state.blocks
+        return np.asarray(blocks.scale * np.sqrt(blocks.squares))
 
     def objective(self) -> float:
         """Primal value of the current model, from the cache."""
-        pairs = self.state.scale[-1] * self.state.pairs
-        entries = self.problem.blocks.entry_norms(self.weights(kernels=False))
-        return self.problem.value(self.unary(), pairs, self.block_norms(), entries)
+        weights = self.weights(kernels=False)
+        entries = self.problem.blocks.entry_norms(weights)
+        norms = self.block_norms()
+        return self.problem.value(self.unary(), weights.pairs, norms, entries)
 
     def weights(self, kernels: bool = True) -> ChainWeights:
         """The current model; without kernel coefficients if these are not needed."""
-        state, view = self.state, self.view
-        factors = np.ones(len(state.table))
-        for f, block in enumerate(view.feature_block):
-            begin, end = view.table_start[f], view.table_start[f + 1]
-            factors[begin:end] = state.scale[block]
-        coef = state.coef[:0]
+        state, scale = self.state, self.state.blocks.scale
+        coef = state.kernels.coef[:0]
         if kernels:
-            coef = state.scale[view.kernel_block][:, None, None] * state.coef
-        return ChainWeights(
-            coef, factors[:, None] * state.table, state.scale[-1] * state.pairs
-        )
+            coef = scale[state.kernels.block][:, None, None] * state.kernels.coef
+        table = self._feature_scales()[:, None] * state.features.table
+        return ChainWeights(coef, table, scale[-1] * state.pairs.table)
 
     def progress(self) -> ChainProgress:
         """The current model, and the sum of all before it."""
-        total = None
+        state, total = self.state, None
         if self.rule.averaged:
-            state = self.state
-            for block in range(len(state.scale)):
-                rescale_block(self.view, state, True, block, 1.0)
-            total = ChainWeights(
-                state.coef_sum.copy(), state.table_sum.copy(), state.pairs_sum.copy()
-            )
+            for block in range(len(state.blocks.scale)):
+                rescale_block(state, True, block, 1.0)
+            sums = (state.kernels.total, state.features.total, state.pairs.total)
+            total = ChainWeights(*(part.copy() for part in sums))
         return ChainProgress(self.weights(), total, self.n_steps)
 
-
-def term_codes(terms: tuple[Term, ...], n_blocks: int) -> TermCodes:
-    """Terms as arrays for compiled loops."""
-    members = np.zeros((len(terms), n_blocks), np.bool_)
-    for j, term in enumerate(terms):
-        members[j] = term.members(n_blocks)
-    return TermCodes(
-        np.array([TERM_CODES[term.kind] for term in terms], np.int64),
-        np.array([term.weight for term in terms], np.float64),
-        np.array([term.exponent for term in terms], np.float64),
-        members,
-    )
-
-
-def chain_view(problem: ChainProblem) -> ChainView:
-    """The problem's data as arrays for compiled loops."""
-    blocks = problem.blocks
-    columns = blocks.columns
-    offsets = blocks.table_start[:-1]
-    dtype = blocks.dense.dtype
-    sparse = [_sorted(matrix) for matrix in blocks.sparse]
-    return ChainView(
-        np.ascontiguousarray(problem.starts, np.int64),
-        np.ascontiguousarray(problem.target, np.int64),
-        np.ascontiguousarray(blocks.dense),
-        _stacked_starts(sparse, blocks.n_positions),
-        _joined([matrix.indices for matrix in sparse], np.int32),
-        _joined([matrix.data for matrix in sparse], dtype),
-        _stacked_starts(columns, blocks.n_positions),
-        _joined(
-            [m.indices + offset for m, offset in zip(columns, offsets, strict=True)],
-            np.int32,
-        ),
-        _joined([matrix.data for matrix in columns], np.float64),
-        blocks.table_start,
-        np.array(blocks.kernel_block, np.int64),
-        np.array(blocks.feature_block, np.int64),
-    )
+    def _feature_scales(self) -> Array:
+        """The scale of every row of the table of feature weights."""
+        features = self.state.features
+        scale = self.state.blocks.scale[features.block]
+        return np.repeat(scale, np.diff(features.table_start))
 
 
 def _sorted(matrix: Any) -> Any:
@@ -226,6 +194,7 @@ def _joined(parts: list[Any], dtype: Any) -> NDArray[Any]:
 def _initial_state(
     problem: ChainProblem, start: ChainProgress | None, averaged: bool
 ) -> ChainState:
+    """The problem's values and a model on them, as arrays for compiled loops."""
     blocks, n_labels = problem.blocks, problem.n_labels
     zero = ChainWeights.zero(blocks, n_labels)
     at = zero if start is None else start.last
@@ -233,28 +202,54 @@ def _initial_state(
     if start is not None:
         # Without a sum, all earlier models count as the last of them.
         total = start.total or start.last.times(float(start.n_steps))
-    scores = np.zeros(
-        (n_labels, blocks.n_kernels, blocks.n_positions), blocks.dense.dtype
-    )
-    if np.any(at.coef):
-        for f in range(blocks.n_kernels):
-            scores[:, f] = blocks.kernel_scores(f, at.coef[f]).T
-    squares = blocks.block_norms(at) ** 2
     if not averaged:
         # One row each, so that compiled code always has something to point at.
         total = ChainWeights(np.zeros((1, 0, n_labels)), zero.table[:0], zero.pairs[:0])
     return ChainState(
-        scores,
-        at.coef.copy(order="C"),
-        np.zeros(total.coef.shape),
-        total.coef.copy(order="C"),
-        at.table.copy(order="C"),
-        np.zeros(total.table.shape),
-        total.table.copy(order="C"),
-        at.pairs.copy(order="C"),
-        np.zeros(total.pairs.shape),
-        total.pairs.copy(order="C"),
-        np.ones(len(squares)),
-        squares,
-        np.zeros(len(squares)),
+        _kernel_blocks(blocks, at.coef, total.coef),
+        _feature_blocks(blocks, at.table, total.table),
+        PairBlock(*_with_average(at.pairs, total.pairs)),
+        _block_norms(blocks.block_norms(at) ** 2),
     )
+
+
+def _kernel_blocks(blocks: ChainBlocks, coef: Array, total: Array) -> KernelBlocks:
+    dtype = blocks.dense.dtype
+    sparse = [_sorted(matrix) for matrix in blocks.sparse]
+    scores = np.zeros((coef.shape[2], blocks.n_kernels, blocks.n_positions), dtype)
+    if np.any(coef):
+        for f in range(blocks.n_kernels):
+            scores[:, f] = blocks.kernel_scores(f, coef[f]).T
+    return KernelBlocks(
+        np.array(blocks.kernel_block, np.int64),
+        np.ascontiguousarray(blocks.dense),
+        _stacked_starts(sparse, blocks.n_positions),
+        _joined([matrix.indices for matrix in sparse], np.int32),
+        _joined([matrix.data for matrix in sparse], dtype),
+        scores,
+        *_with_average(coef, total),
+    )
+
+
+def _feature_blocks(blocks: ChainBlocks, table: Array, total: Array) -> FeatureBlocks:
+    columns, offsets = blocks.columns, blocks.table_start[:-1]
+    rows = [m.indices + offset for m, offset in zip(columns, offsets, strict=True)]
+    return FeatureBlocks(
+        np.array(blocks.feature_block, np.int64),
+        _stacked_starts(columns, blocks.n_positions),
+        _joined(rows, np.int32),
+        _joined([matrix.data for matrix in columns], np.float64),
+        blocks.table_start,
+        *_with_average(table, total),
+    )
+
+
+def _block_norms(squares: Array) -> BlockNorms:
+    n = len(squares)
+    visit = (np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n, np.bool_))
+    return BlockNorms(np.ones(n), squares, np.zeros(n), *visit)
+
+
+def _with_average(values: Array, total: Array) -> tuple[Array, Array, Array]:
+    """v, what its average lags behind, and the sum of all models so far."""
+    return values.copy(order="C"), np.zeros(total.shape), total.copy(order="C")

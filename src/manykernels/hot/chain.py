@@ -13,16 +13,14 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from manykernels.hot.prox import ENTRIES, prox_step, prox_steps
+
 # Sums of exponentials below this are computed again without their common factor.
 UNDERFLOW = 1e-200
 # exp of this is still a number, with room for a sum.
 LARGEST_EXPONENT = 600.0
 # A block's scale below this is folded into its arrays, long before float32 overflows.
 SMALLEST_SCALE = 1e-5
-NEWTON_STEPS = 100
-
-ENTRIES, GROUP_LASSO, SPARSE_MKL, SQUARED_L2 = 0, 1, 2, 3
-POWER, JOINT, SQUARED_P, ELASTIC_NET = 4, 5, 6, 7
 
 
 # --- decoding -----------------------------------------------------------------
@@ -323,193 +321,73 @@ def log_sums(unary, transitions, starts, totals):
         totals[n] = _forward(unary[a:b], transitions, b - a, space, highest)
 
 
-# --- proximal steps on block norms ------------------------------------------------
-
-
-class TermCodes(NamedTuple):
-    """Regularizer terms as arrays; see `manykernels.norms.regularizers.Term`."""
-
-    kinds: NDArray[np.int64]
-    weights: NDArray[np.float64]
-    exponents: NDArray[np.float64]
-    members: NDArray[np.bool_]  # (terms, blocks)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def prox_step(norms, terms, j, step):
-    """Replace the norms by the proximal step of term j, in place."""
-    kind, inside = terms.kinds[j], terms.members[j]
-    exponent = terms.exponents[j]
-    step = step * terms.weights[j]
-    if kind == GROUP_LASSO:
-        for f in range(len(norms)):
-            if inside[f]:
-                norms[f] = max(norms[f] - step, 0.0)
-    elif kind == SPARSE_MKL:
-        _sparse_mkl(norms, inside, step)
-    elif kind == SQUARED_L2:
-        for f in range(len(norms)):
-            if inside[f]:
-                norms[f] /= 1.0 + step
-    elif kind == POWER:
-        for f in range(len(norms)):
-            if inside[f]:
-                norms[f] = _power(norms[f], step, exponent)
-    elif kind == JOINT:
-        total = 0.0
-        for f in range(len(norms)):
-            if inside[f]:
-                total += norms[f] * norms[f]
-        length = np.sqrt(total)
-        keep = 1.0 - step / length if length > step else 0.0
-        for f in range(len(norms)):
-            if inside[f]:
-                norms[f] *= keep
-    elif kind == SQUARED_P:
-        _squared_p(norms, inside, step, exponent)
-    elif kind == ELASTIC_NET:
-        shrink = 1.0 + step * exponent
-        for f in range(len(norms)):
-            if inside[f]:
-                norms[f] /= shrink
-        _sparse_mkl(norms, inside, step * (1.0 - exponent) / shrink)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _sparse_mkl(norms, inside, step):
-    """Threshold step * (sum of the result): drop the smallest until it is consistent.
-
-    Sorting is not needed: blocks below the current threshold are out for good, since
-    the threshold of the rest is higher still.
-    """
-    total, count = 0.0, 0
-    for f in range(len(norms)):
-        if inside[f]:
-            total += norms[f]
-            count += 1
-    threshold = 0.0
-    while True:
-        fresh = step / (1.0 + count * step) * total
-        total, left = 0.0, 0
-        for f in range(len(norms)):
-            if inside[f] and norms[f] > fresh:
-                total += norms[f]
-                left += 1
-        threshold = fresh
-        if left == count or left == 0:
-            break
-        count = left
-    for f in range(len(norms)):
-        if inside[f]:
-            norms[f] = max(norms[f] - threshold, 0.0)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _power(norm, step, q):
-    """The a with a + step q a^(q-1) = norm; see `manykernels.norms.prox_power`."""
-    if norm <= 0.0 or step < UNDERFLOW:
-        return norm
-    if q == 1.0:
-        return max(norm - step, 0.0)
-    slope = step * q
-    power = max(q - 1.0, 1.0 / (q - 1.0))
-    steep, flat = (slope, 1.0) if q > 2.0 else (1.0, slope)
-    x = min(norm / flat, (norm / steep) ** (1.0 / power))
-    for _ in range(NEWTON_STEPS):
-        high = steep * x ** (power - 1.0)
-        change = (high * x + flat * x - norm) / (power * high + flat)
-        if change <= 1e-15 * x:
-            break
-        x -= change
-    return x if q > 2.0 else min(x**power, norm)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _squared_p(norms, inside, step, p):
-    """Newton's method for m = step ||a(m)||_p^(2-p), kept inside a bracket."""
-    total = 0.0
-    for f in range(len(norms)):
-        if inside[f]:
-            total += norms[f] ** p
-    low, high = 0.0, step * total ** ((2.0 - p) / p)
-    if high < UNDERFLOW:
-        return
-    m = high
-    for _ in range(NEWTON_STEPS):
-        total, slope = 0.0, 0.0
-        for f in range(len(norms)):
-            if inside[f] and norms[f] > 0.0:
-                a = _power(norms[f], m / p, p)
-                if a > 0.0:
-                    push = a ** (p - 1.0)
-                    total += push * a
-                    slope -= push * push / (1.0 + m * (p - 1.0) * push / a)
-        if total == 0.0:
-            high = m
-            m = 0.5 * (low + high)
-            continue
-        size = total ** (1.0 / p)
-        target = step * size ** (2.0 - p)
-        excess = target - m
-        if abs(excess) <= 1e-14 * m:
-            break
-        if excess > 0.0:
-            low = m
-        else:
-            high = m
-        fall = step * (2.0 - p) * size ** (2.0 - 2.0 * p) * slope - 1.0
-        m -= excess / fall
-        if not low < m < high:
-            m = 0.5 * (low + high)
-    for f in range(len(norms)):
-        if inside[f]:
-            norms[f] = _power(norms[f], m / p, p)
-
-
 # --- one pass of the online proximal method ------------------------------------------
+#
+# Parts of a pass take the few arrays or small groups of arrays that they need: every
+# array that goes into a function is counted in and out again, which is felt where a
+# chain has one position. For the same reason the larger parts are written into the
+# caller ("inline"); each of them is called in one place only.
 
 
-class ChainView(NamedTuple):
-    """Positions of all chains, and the values of every block at them.
+class KernelBlocks(NamedTuple):
+    """Blocks known through kernel values: dense kernels first, then sparse ones."""
 
-    Kernel blocks are dense (first) or sparse; feature blocks are rows of one table of
-    weights. `kernel_block` and `feature_block` say which block of the model it is.
-    """
-
-    starts: NDArray[np.int64]  # (chains + 1,)
-    target: NDArray[np.int64]  # (positions,)
+    block: NDArray[np.int64]  # which block of the model each of them is
     stack: NDArray[np.floating]  # (positions, dense kernels, positions)
     sparse_start: NDArray[np.int64]  # (sparse kernels, positions + 1)
     sparse_index: NDArray[np.int32]
     sparse_value: NDArray[np.floating]
-    feature_start: NDArray[np.int64]  # (feature blocks, positions + 1)
-    feature_index: NDArray[np.int32]  # rows of the table
-    feature_value: NDArray[np.float64]
+    scores: NDArray[np.floating]  # (labels, kernels, positions), of v_f
+    coef: NDArray[np.float64]  # (kernels, positions, labels), of v_f
+    lag: NDArray[np.float64]
+    total: NDArray[np.float64]
+
+
+class FeatureBlocks(NamedTuple):
+    """Blocks of explicit features, which share one table of weights."""
+
+    block: NDArray[np.int64]
+    start: NDArray[np.int64]  # (feature blocks, positions + 1)
+    index: NDArray[np.int32]  # rows of the table
+    value: NDArray[np.float64]
     table_start: NDArray[np.int64]  # (feature blocks + 1,)
-    kernel_block: NDArray[np.int64]
-    feature_block: NDArray[np.int64]
+    table: NDArray[np.float64]  # (feature rows, labels), of v_f
+    lag: NDArray[np.float64]
+    total: NDArray[np.float64]
+
+
+class PairBlock(NamedTuple):
+    """The last block: scores of neighboring labels."""
+
+    table: NDArray[np.float64]  # (labels, labels), of v_f
+    lag: NDArray[np.float64]
+    total: NDArray[np.float64]
+
+
+class BlockNorms(NamedTuple):
+    """Numbers of every block of the model; label pairs are the last."""
+
+    scale: NDArray[np.float64]
+    squares: NDArray[np.float64]  # ||v_f||^2
+    clock: NDArray[np.float64]  # sum of the scales since the last flush
+    # Of the visit at hand:
+    moves: NDArray[np.float64]  # the step in units of v_f
+    before: NDArray[np.float64]  # ||w_f|| after the gradient step
+    norms: NDArray[np.float64]  # ||w_f|| after the proximal steps
+    was_zero: NDArray[np.bool_]  # before the gradient step
 
 
 class ChainState(NamedTuple):
-    """w_f = scale_f v_f; all arrays speak of v. The last block is that of label pairs.
+    """w_f = scale_f v_f; all arrays but `norms` and `before` speak of v.
 
-    `*_lag` and `*_sum` hold the average: the sum of all w_f so far is
-    sum + clock_f v_f - lag, where clock_f sums up the scales since the last flush.
+    `lag` and `total` hold the average: the sum of all w_f so far is
+    total + clock_f v_f - lag.
     """
 
-    scores: NDArray[np.floating]  # (labels, kernels, positions)
-    coef: NDArray[np.float64]  # (kernels, positions, labels)
-    coef_lag: NDArray[np.float64]
-    coef_sum: NDArray[np.float64]
-    table: NDArray[np.float64]  # (feature rows, labels)
-    table_lag: NDArray[np.float64]
-    table_sum: NDArray[np.float64]
-    pairs: NDArray[np.float64]  # (labels, labels)
-    pairs_lag: NDArray[np.float64]
-    pairs_sum: NDArray[np.float64]
-    scale: NDArray[np.float64]  # (blocks + 1,)
-    squares: NDArray[np.float64]  # ||v_f||^2
-    clock: NDArray[np.float64]
+    kernels: KernelBlocks
+    features: FeatureBlocks
+    pairs: PairBlock
+    blocks: BlockNorms
 
 
 class PassRule(NamedTuple):
@@ -521,6 +399,27 @@ class PassRule(NamedTuple):
     averaged: bool
     uses_pairs: bool
     coarse: float  # smaller parts of a CRF gradient are rounded to 0 or this
+
+
+class Push(NamedTuple):
+    """Minus the gradient of a chain's loss in score space."""
+
+    scores: NDArray[np.float64]  # (length, labels)
+    pairs: NDArray[np.float64]  # (labels, labels)
+    labels: NDArray[np.int64]  # (length, labels): those with a push come first
+    counts: NDArray[np.int64]  # (length,): their number
+    products: NDArray[np.float64]  # (length, length): <scores_s, scores_t>
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _no_push(length, n_labels):
+    return Push(
+        np.zeros((length, n_labels)),
+        np.zeros((n_labels, n_labels)),
+        np.empty((length, n_labels), np.int64),
+        np.zeros(length, np.int64),
+        np.empty((length, length)),
+    )
 
 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
@@ -540,139 +439,92 @@ def _add_feature_scores(table, start, index, value, scale, begin, length, unary)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _sparse_value(start, index, value, i, j):
-    """K(i, j) of a sparse kernel, by bisection."""
-    low, high = start[i], start[i + 1]
-    end = high
-    while low < high:
-        middle = (low + high) // 2
-        if index[middle] < j:
-            low = middle + 1
-        else:
-            high = middle
-    if low < end and index[low] == j:
-        return np.float64(value[low])
-    return 0.0
+def _score_kernels(block, scores, scale, squares, begin, length, unary):
+    """unary = scores of the kernel blocks that are not zero."""
+    for t in range(length):
+        for k in range(unary.shape[1]):
+            unary[t, k] = 0.0
+    for f in range(len(block)):
+        if squares[block[f]] > 0.0:
+            _add_kernel_scores(scores, f, scale[block[f]], begin, length, unary)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _rescale(values, lag, total, clock, factor, averaged):
-    """values *= factor, after the running average has been put into `total`."""
-    for i in range(values.shape[0]):
-        for k in range(values.shape[1]):
-            if averaged:
-                total[i, k] += clock * values[i, k] - lag[i, k]
-                lag[i, k] = 0.0
-            values[i, k] *= factor
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _rescale_scores(scores, f, factor):
-    for k in range(scores.shape[0]):
-        for i in range(scores.shape[2]):
-            scores[k, f, i] *= factor
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def rescale_block(view, state, averaged, block, factor):
-    """v_f *= factor, with the average flushed first; a factor of zero clears it."""
-    clock = state.clock[block]
-    for f in range(len(view.kernel_block)):
-        if view.kernel_block[f] == block:
-            at = f if averaged else 0
-            _rescale(
-                state.coef[f],
-                state.coef_lag[at],
-                state.coef_sum[at],
-                clock,
-                factor,
-                averaged,
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def _score_features(features, scale, squares, begin, length, unary):
+    """unary += scores of the feature blocks that are not zero."""
+    block, table, start = features.block, features.table, features.start
+    index, value = features.index, features.value
+    for f in range(len(block)):
+        if squares[block[f]] > 0.0:
+            factor = scale[block[f]]
+            _add_feature_scores(
+                table, start[f], index, value, factor, begin, length, unary
             )
-            if factor != 1.0:
-                _rescale_scores(state.scores, f, factor)
-    for f in range(len(view.feature_block)):
-        if view.feature_block[f] == block:
-            a, b = view.table_start[f], view.table_start[f + 1]
-            _rescale(
-                state.table[a:b],
-                state.table_lag[a:b],
-                state.table_sum[a:b],
-                clock,
-                factor,
-                averaged,
-            )
-    if block == len(state.scale) - 1:
-        _rescale(state.pairs, state.pairs_lag, state.pairs_sum, clock, factor, averaged)
-    state.clock[block] = 0.0
-    state.squares[block] *= factor * factor
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _soften(values, lag, begin, end, threshold, clock, averaged):
-    """The entry-wise proximal step on some rows; returns their squared norm."""
-    total = 0.0
-    for i in range(begin, end):
-        for k in range(values.shape[1]):
-            old = values[i, k]
-            new = max(abs(old) - threshold, 0.0)
-            if old < 0.0:
-                new = -new
-            values[i, k] = new
-            if averaged:
-                lag[i, k] += clock * (new - old)
-            total += new * new
-    return total
+def _score_pairs(pairs, scale, transitions, push):
+    """Scores of label pairs; their push begins at zero."""
+    for j in range(len(pairs)):
+        for k in range(len(pairs)):
+            transitions[j, k] = scale * pairs[j, k]
+            push[j, k] = 0.0
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _hinge_push(unary, transitions, target, begin, cost, length, best, labels, push):
+def _true_score(unary, transitions, truth, pair_push):
+    """The score of the true labels, whose pairs are counted in `pair_push`."""
+    true = unary[0, truth[0]]
+    for t in range(1, len(truth)):
+        before, own = truth[t - 1], truth[t]
+        true += unary[t, own] + transitions[before, own]
+        pair_push[before, own] += 1.0
+    return true
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _hinge_push(unary, transitions, truth, cost, best, found, push, pair_push):
     """push = true minus most violating labels; returns the loss."""
-    n_labels = unary.shape[1]
-    true = 0.0
+    length = len(truth)
+    true = _true_score(unary, transitions, truth, pair_push)
     for t in range(length):
-        own = target[begin + t]
-        true += unary[t, own]
-        if t > 0:
-            true += transitions[target[begin + t - 1], own]
-        for k in range(n_labels):
+        own = truth[t]
+        for k in range(unary.shape[1]):
             unary[t, k] += cost[own, k]
-    high = best_path(unary, transitions, length, best, labels)
+            push[t, k] = 0.0
+    high = best_path(unary, transitions, length, best, found)
     for t in range(length):
-        push[t, target[begin + t]] += 1.0
-        push[t, labels[t]] -= 1.0
+        push[t, truth[t]] += 1.0
+        push[t, found[t]] -= 1.0
+        if t > 0:
+            pair_push[found[t - 1], found[t]] -= 1.0
     return high - true
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _crf_push(
-    unary, transitions, target, begin, length, space, push, pairs, draws, coarse
-):
+def _crf_push(unary, transitions, truth, space, draws, coarse, push, pair_push):
     """push = true labels minus probabilities; returns the loss.
 
     A part smaller than `coarse` becomes `coarse` with probability |part| / coarse and
     zero otherwise: unbiased, and few labels are touched.
     """
-    n_labels = unary.shape[1]
-    total = chain_marginals(unary, transitions, length, space, push, pairs)
-    true = 0.0
+    n_labels, length = unary.shape[1], len(truth)
+    total = chain_marginals(unary, transitions, length, space, push, pair_push)
+    for j in range(n_labels):
+        for k in range(n_labels):
+            pair_push[j, k] = -pair_push[j, k]
     for t in range(length):
-        own = target[begin + t]
-        true += unary[t, own]
-        if t > 0:
-            true += transitions[target[begin + t - 1], own]
+        own = truth[t]
         for k in range(n_labels):
             part = -push[t, k]
             if k == own:
                 part += 1.0
             size = abs(part)
             if size < coarse:
-                size = coarse if draws[begin + t, k] * coarse < size else 0.0
+                size = coarse if draws[t, k] * coarse < size else 0.0
                 part = size if part > 0.0 else -size
             push[t, k] = part
-    for j in range(n_labels):
-        for k in range(n_labels):
-            pairs[j, k] = -pairs[j, k]
-    return total - true
+    return total - _true_score(unary, transitions, truth, pair_push)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -701,6 +553,22 @@ def _list_pushes(push, length, labels, counts, products):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def _sparse_value(start, index, value, i, j):
+    """K(i, j) of a sparse kernel, by bisection."""
+    low, high = start[i], start[i + 1]
+    end = high
+    while low < high:
+        middle = (low + high) // 2
+        if index[middle] < j:
+            low = middle + 1
+        else:
+            high = middle
+    if low < end and index[low] == j:
+        return np.float64(value[low])
+    return 0.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def _lead(scores, f, begin, length, push, labels, counts):
     """<v_f, delta> of a kernel block."""
     total = 0.0
@@ -709,6 +577,60 @@ def _lead(scores, f, begin, length, push, labels, counts):
             k = labels[t, n]
             total += push[t, k] * scores[k, f, begin + t]
     return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _dense_square(stack, f, begin, length, products):
+    """||delta||^2 = sum over s, t of K(s, t) <push_s, push_t>."""
+    total = 0.0
+    for s in range(length):
+        for t in range(length):
+            if products[s, t] != 0.0:
+                total += products[s, t] * np.float64(stack[begin + s, f, begin + t])
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _sparse_square(start, index, value, begin, length, products):
+    """The same for a sparse kernel."""
+    total = 0.0
+    for s in range(length):
+        for t in range(length):
+            if products[s, t] != 0.0:
+                i, j = begin + s, begin + t
+                total += products[s, t] * _sparse_value(start, index, value, i, j)
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def _step_kernels(kernels, blocks, push, begin, length):
+    """Norms of kernel blocks after the gradient step v_f += move * delta.
+
+    The blocks themselves are written by `_write_kernels`, if the proximal steps leave
+    anything of them.
+    """
+    stack, products, squares = kernels.stack, push.products, blocks.squares
+    n_dense = stack.shape[1]
+    for f in range(len(kernels.block)):
+        block = kernels.block[f]
+        if f < n_dense:
+            square = _dense_square(stack, f, begin, length, products)
+        else:
+            start = kernels.sparse_start[f - n_dense]
+            index, value = kernels.sparse_index, kernels.sparse_value
+            square = _sparse_square(start, index, value, begin, length, products)
+        growth = blocks.moves[block] * square
+        if not blocks.was_zero[block]:
+            growth += 2.0 * _lead(
+                kernels.scores,
+                f,
+                begin,
+                length,
+                push.scores,
+                push.labels,
+                push.counts,
+            )
+        squares[block] = max(squares[block] + blocks.moves[block] * growth, 0.0)
 
 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
@@ -723,17 +645,37 @@ def _add_sparse_row(scores, k, f, start, index, value, i, change):
         scores[k, f, index[z]] += change * value[z]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _push_coef(
-    coef, lag, f, begin, length, step, clock, push, labels, counts, averaged
-):
-    """Coefficients of a kernel block, and their average."""
-    for t in range(length):
-        for n in range(counts[t]):
-            k = labels[t, n]
-            coef[f, begin + t, k] += step * push[t, k]
-            if averaged:
-                lag[f, begin + t, k] += clock * step * push[t, k]
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def _write_kernels(kernels, blocks, push, averaged, begin, length):
+    """The gradient step on coefficients, their average and the cached scores.
+
+    Blocks that the proximal steps sent to zero are left alone: one that was zero
+    before has nothing to write, another is cleared when its scale is.
+    """
+    scores, coef, stack = kernels.scores, kernels.coef, kernels.stack
+    labels, counts = push.labels, push.counts
+    n_dense = stack.shape[1]
+    for f in range(len(kernels.block)):
+        block = kernels.block[f]
+        if blocks.norms[block] == 0.0:
+            if blocks.was_zero[block]:
+                blocks.squares[block] = 0.0
+            continue
+        for t in range(length):
+            i = begin + t
+            for n in range(counts[t]):
+                k = labels[t, n]
+                change = blocks.moves[block] * push.scores[t, k]
+                coef[f, i, k] += change
+                if averaged:
+                    kernels.lag[f, i, k] += blocks.clock[block] * change
+                small = scores.dtype.type(change)
+                if f < n_dense:
+                    _add_row(scores, k, f, stack, i, f, small)
+                else:
+                    start = kernels.sparse_start[f - n_dense]
+                    index, value = kernels.sparse_index, kernels.sparse_value
+                    _add_sparse_row(scores, k, f, start, index, value, i, small)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -768,6 +710,30 @@ def _push_features(
     return growth
 
 
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def _step_features(features, blocks, push, averaged, begin, length):
+    """The gradient step on blocks of explicit features."""
+    squares = blocks.squares
+    for f in range(len(features.block)):
+        block = features.block[f]
+        growth = _push_features(
+            features.table,
+            features.lag,
+            features.start[f],
+            features.index,
+            features.value,
+            begin,
+            length,
+            blocks.moves[block],
+            blocks.clock[block],
+            push.scores,
+            push.labels,
+            push.counts,
+            averaged,
+        )
+        squares[block] = max(squares[block] + growth, 0.0)
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def _push_pairs(pairs, lag, push, step, clock, averaged):
     """The same for label pairs."""
@@ -781,6 +747,14 @@ def _push_pairs(pairs, lag, push, step, clock, averaged):
                 if averaged:
                     lag[j, k] += clock * change
     return growth
+
+
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def _step_pairs(pairs, blocks, push, averaged):
+    """The gradient step on the block of label pairs."""
+    move, clock = blocks.moves[-1], blocks.clock[-1]
+    growth = _push_pairs(pairs.table, pairs.lag, push.pairs, move, clock, averaged)
+    blocks.squares[-1] = max(blocks.squares[-1] + growth, 0.0)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -797,263 +771,264 @@ def _forget_rows(table, lag, start, index, begin, length, clock, averaged):
             table[row, k] = 0.0
 
 
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def _forget_features(features, blocks, averaged, begin, length):
+    """Clear feature blocks that were zero before the gradient step and are so again."""
+    for f in range(len(features.block)):
+        block = features.block[f]
+        gone = blocks.norms[block] == 0.0 and blocks.was_zero[block]
+        if gone and blocks.squares[block] > 0.0:
+            _forget_rows(
+                features.table,
+                features.lag,
+                features.start[f],
+                features.index,
+                begin,
+                length,
+                blocks.clock[block],
+                averaged,
+            )
+            blocks.squares[block] = 0.0
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
-def spom_pass(view, state, rule, terms, order, steps, importance, cost, draws, space):
+def _soften(values, lag, begin, end, threshold, clock, averaged):
+    """The entry-wise proximal step on some rows; returns their squared norm."""
+    total = 0.0
+    for i in range(begin, end):
+        for k in range(values.shape[1]):
+            old = values[i, k]
+            new = max(abs(old) - threshold, 0.0)
+            if old < 0.0:
+                new = -new
+            values[i, k] = new
+            if averaged:
+                lag[i, k] += clock * (new - old)
+            total += new * new
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _soften_blocks(features, pairs, blocks, inside, step, averaged):
+    """The entry-wise proximal step on explicit blocks and label pairs."""
+    scale, squares, norms = blocks.scale, blocks.squares, blocks.norms
+    # Earlier terms have to be in the scales before entries are compared.
+    for block in range(len(norms)):
+        if norms[block] > 0.0:
+            scale[block] *= norms[block] / blocks.before[block]
+    for f in range(len(features.block)):
+        block = features.block[f]
+        if inside[block] and norms[block] > 0.0:
+            squares[block] = _soften(
+                features.table,
+                features.lag,
+                features.table_start[f],
+                features.table_start[f + 1],
+                step / scale[block],
+                blocks.clock[block],
+                averaged,
+            )
+    if inside[-1] and norms[-1] > 0.0:
+        squares[-1] = _soften(
+            pairs.table,
+            pairs.lag,
+            0,
+            len(pairs.table),
+            step / scale[-1],
+            blocks.clock[-1],
+            averaged,
+        )
+    for block in range(len(norms)):
+        if norms[block] > 0.0:
+            blocks.before[block] = scale[block] * np.sqrt(squares[block])
+            norms[block] = blocks.before[block]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _prox_with_entries(features, pairs, blocks, terms, step, averaged):
+    """The proximal steps of all terms, of which some look at entries."""
+    for j in range(len(terms.kinds)):
+        if terms.kinds[j] == ENTRIES:
+            own, inside = step * terms.weights[j], terms.members[j]
+            _soften_blocks(features, pairs, blocks, inside, own, averaged)
+        else:
+            prox_step(blocks.norms, terms, j, step)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _project(norms, radius):
+    """The nearest point of norm `radius` at most."""
+    total = 0.0
+    for block in range(len(norms)):
+        total += norms[block] * norms[block]
+    if total > radius * radius:
+        for block in range(len(norms)):
+            norms[block] *= radius / np.sqrt(total)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _known_norms(scale, squares, before, norms):
+    """||w_f|| after the gradient step, twice."""
+    for block in range(len(norms)):
+        before[block] = scale[block] * np.sqrt(squares[block])
+        norms[block] = before[block]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _rescale(values, lag, total, clock, factor, averaged):
+    """values *= factor, after the running average has been put into `total`."""
+    for i in range(values.shape[0]):
+        for k in range(values.shape[1]):
+            if averaged:
+                total[i, k] += clock * values[i, k] - lag[i, k]
+                lag[i, k] = 0.0
+            values[i, k] *= factor
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _rescale_scores(scores, f, factor):
+    for k in range(scores.shape[0]):
+        for i in range(scores.shape[2]):
+            scores[k, f, i] *= factor
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def rescale_block(state, averaged, block, factor):
+    """v_f *= factor, with the average flushed first; a factor of zero clears it."""
+    kernels, features, pairs = state.kernels, state.features, state.pairs
+    clock = state.blocks.clock[block]
+    for f in range(len(kernels.block)):
+        if kernels.block[f] == block:
+            at = f if averaged else 0
+            lag, total = kernels.lag[at], kernels.total[at]
+            _rescale(kernels.coef[f], lag, total, clock, factor, averaged)
+            if factor != 1.0:
+                _rescale_scores(kernels.scores, f, factor)
+    for f in range(len(features.block)):
+        if features.block[f] == block:
+            a, b = features.table_start[f], features.table_start[f + 1]
+            lag, total = features.lag[a:b], features.total[a:b]
+            _rescale(features.table[a:b], lag, total, clock, factor, averaged)
+    if block == len(state.blocks.scale) - 1:
+        _rescale(pairs.table, pairs.lag, pairs.total, clock, factor, averaged)
+    state.blocks.clock[block] = 0.0
+    state.blocks.squares[block] *= factor * factor
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _close_blocks(scale, squares, before, norms, was_zero):
+    """scale_f *= norms_f / before_f; returns whether `_rescale_blocks` has to follow.
+
+    It has to where a block came to zero, or a scale so small that v_f would overflow.
+    """
+    follow = False
+    for block in range(len(norms)):
+        if norms[block] > 0.0:
+            scale[block] *= norms[block] / before[block]
+            follow = follow or scale[block] < SMALLEST_SCALE
+        elif was_zero[block] and squares[block] == 0.0:
+            scale[block] = 1.0
+        else:
+            follow = True
+    return follow
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _rescale_blocks(state, averaged):
+    """Clear the blocks that came to zero; put small scales into v_f itself."""
+    blocks = state.blocks
+    for block in range(len(blocks.norms)):
+        if blocks.norms[block] > 0.0:
+            factor = blocks.scale[block]
+            if factor >= SMALLEST_SCALE:
+                continue
+        elif blocks.was_zero[block] and blocks.squares[block] == 0.0:
+            continue
+        else:
+            factor = 0.0
+        rescale_block(state, averaged, block, factor)
+        blocks.scale[block] = 1.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _longest(starts, order):
+    longest = 1
+    for chain in order:
+        longest = max(longest, starts[chain + 1] - starts[chain])
+    return longest
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _begin_blocks(scale, squares, clock, moves, was_zero, step, averaged):
+    """What the gradient step has to know of every block."""
+    for block in range(len(scale)):
+        if averaged:
+            clock[block] += scale[block]
+        was_zero[block] = squares[block] == 0.0
+        moves[block] = step / scale[block]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def spom_pass(
+    starts, target, importance, state, rule, terms, order, steps, cost, draws, space
+):
     """One visit of every chain in `order`: gradient step, proximal steps, projection.
 
     steps[n] is the step at the n-th visit; `space` is room for the sums of the CRF
     loss, or None for the hinge, whose code is then compiled alone. Returns (updates,
     sum of the losses before each step).
     """
-    starts, target, stack = view.starts, view.target, view.stack
-    sparse_start, sparse_index = view.sparse_start, view.sparse_index
-    sparse_value, feature_value = view.sparse_value, view.feature_value
-    feature_start, feature_index = view.feature_start, view.feature_index
-    kernel_block, feature_block = view.kernel_block, view.feature_block
-    scores, coef, table, pairs = state.scores, state.coef, state.table, state.pairs
-    scale, squares, clock = state.scale, state.squares, state.clock
-    averaged = rule.averaged
-    n_labels, n_blocks = pairs.shape[0], len(scale)
-    n_kernels, n_dense = len(kernel_block), stack.shape[1]
-    last = n_blocks - 1
-    longest = 1
-    for n in order:
-        longest = max(longest, starts[n + 1] - starts[n])
-    unary = np.empty((longest, n_labels))
-    best = np.empty((longest, n_labels))
-    found = np.empty(longest, np.int64)
-    push = np.empty((longest, n_labels))
-    labels = np.empty((longest, n_labels), np.int64)
-    counts = np.zeros(longest, np.int64)
-    products = np.empty((longest, longest))
-    pair_push = np.zeros((n_labels, n_labels))
-    transitions = np.zeros((n_labels, n_labels))
-    norms, before, moves = np.empty(n_blocks), np.empty(n_blocks), np.empty(n_blocks)
-    was_zero = np.empty(n_blocks, np.bool_)
+    kernels, features, pairs, blocks = state
+    block, scores, table = kernels.block, kernels.scores, pairs.table
+    scale, squares, clock, moves, before, norms, was_zero = blocks
+    averaged, n_labels = rule.averaged, len(table)
+    has_entries = (terms.kinds == ENTRIES).any()
+    longest = _longest(starts, order)
+    unary, best = np.empty((longest, n_labels)), np.empty((longest, n_labels))
+    found, transitions = np.empty(longest, np.int64), np.zeros((n_labels, n_labels))
+    push = _no_push(longest, n_labels)
+    own, own_pairs, labels, counts, products = push
     updates, losses = 0, 0.0
-    for visit in range(len(order)):
-        chain = order[visit]
+    for n in range(len(order)):
+        chain = order[n]
         begin = starts[chain]
         length = starts[chain + 1] - begin
-        shrink = steps[visit] * rule.reg
-        # Scores.
-        for t in range(length):
-            for k in range(n_labels):
-                unary[t, k] = 0.0
-                push[t, k] = 0.0
-        for f in range(n_kernels):
-            if squares[kernel_block[f]] > 0.0:
-                factor = scale[kernel_block[f]]
-                _add_kernel_scores(scores, f, factor, begin, length, unary)
-        for f in range(len(feature_block)):
-            if squares[feature_block[f]] > 0.0:
-                _add_feature_scores(
-                    table,
-                    feature_start[f],
-                    feature_index,
-                    feature_value,
-                    scale[feature_block[f]],
-                    begin,
-                    length,
-                    unary,
-                )
+        _score_kernels(block, scores, scale, squares, begin, length, unary)
+        _score_features(features, scale, squares, begin, length, unary)
         if rule.uses_pairs:
-            for j in range(n_labels):
-                for k in range(n_labels):
-                    transitions[j, k] = scale[last] * pairs[j, k]
-                    pair_push[j, k] = 0.0
-        # The loss, and minus its gradient in score space.
+            _score_pairs(table, scale[-1], transitions, own_pairs)
+        truth = target[begin : begin + length]
         if space is None:
             loss = _hinge_push(
-                unary, transitions, target, begin, cost, length, best, found, push
+                unary, transitions, truth, cost, best, found, own, own_pairs
             )
-            for t in range(1, length):
-                pair_push[found[t - 1], found[t]] -= 1.0
         else:
+            drawn, coarse = draws[begin : begin + length], rule.coarse
             loss = _crf_push(
-                unary,
-                transitions,
-                target,
-                begin,
-                length,
-                space,
-                push,
-                pair_push,
-                draws,
-                rule.coarse,
+                unary, transitions, truth, space, drawn, coarse, own, own_pairs
             )
-        for t in range(1, length):
-            pair_push[target[begin + t - 1], target[begin + t]] += 1.0
         losses += importance[chain] * loss
-        wrong = _list_pushes(push, length, labels, counts, products)
+        wrong = _list_pushes(own, length, labels, counts, products)
         updates += wrong
-        for block in range(n_blocks):
-            if averaged:
-                clock[block] += scale[block]
-            was_zero[block] = squares[block] == 0.0
-            moves[block] = steps[visit] * importance[chain] / scale[block]
-        # The gradient step. Kernel blocks are written later, if the proximal steps
-        # leave anything of them; their norms are known before.
+        step = steps[n] * importance[chain]
+        _begin_blocks(scale, squares, clock, moves, was_zero, step, averaged)
         if wrong:
-            for f in range(n_kernels):
-                block = kernel_block[f]
-                move = moves[block]
-                growth = 0.0
-                if not was_zero[block]:
-                    growth = 2.0 * _lead(scores, f, begin, length, push, labels, counts)
-                for s in range(length):
-                    for t in range(length):
-                        if products[s, t] != 0.0:
-                            if f < n_dense:
-                                value = np.float64(stack[begin + s, f, begin + t])
-                            else:
-                                value = _sparse_value(
-                                    sparse_start[f - n_dense],
-                                    sparse_index,
-                                    sparse_value,
-                                    begin + s,
-                                    begin + t,
-                                )
-                            growth += move * products[s, t] * value
-                squares[block] = max(squares[block] + move * growth, 0.0)
-            for f in range(len(feature_block)):
-                block = feature_block[f]
-                growth = _push_features(
-                    table,
-                    state.table_lag,
-                    feature_start[f],
-                    feature_index,
-                    feature_value,
-                    begin,
-                    length,
-                    moves[block],
-                    clock[block],
-                    push,
-                    labels,
-                    counts,
-                    averaged,
-                )
-                squares[block] = max(squares[block] + growth, 0.0)
+            _step_kernels(kernels, blocks, push, begin, length)
+            _step_features(features, blocks, push, averaged, begin, length)
             if rule.uses_pairs:
-                growth = _push_pairs(
-                    pairs,
-                    state.pairs_lag,
-                    pair_push,
-                    moves[last],
-                    clock[last],
-                    averaged,
-                )
-                squares[last] = max(squares[last] + growth, 0.0)
-        for block in range(n_blocks):
-            before[block] = scale[block] * np.sqrt(squares[block])
-            norms[block] = before[block]
-        # Proximal steps and projection, on norms alone but for entry-wise terms.
-        for j in range(len(terms.kinds)):
-            if terms.kinds[j] != ENTRIES:
-                prox_step(norms, terms, j, shrink)
-                continue
-            # Earlier terms have to be in the scales before entries are compared.
-            for block in range(n_blocks):
-                if norms[block] > 0.0:
-                    scale[block] *= norms[block] / before[block]
-            threshold = shrink * terms.weights[j]
-            for f in range(len(feature_block)):
-                block = feature_block[f]
-                if terms.members[j, block] and norms[block] > 0.0:
-                    squares[block] = _soften(
-                        table,
-                        state.table_lag,
-                        view.table_start[f],
-                        view.table_start[f + 1],
-                        threshold / scale[block],
-                        clock[block],
-                        averaged,
-                    )
-            if terms.members[j, last] and norms[last] > 0.0:
-                squares[last] = _soften(
-                    pairs,
-                    state.pairs_lag,
-                    0,
-                    n_labels,
-                    threshold / scale[last],
-                    clock[last],
-                    averaged,
-                )
-            for block in range(n_blocks):
-                if norms[block] > 0.0:
-                    before[block] = scale[block] * np.sqrt(squares[block])
-                    norms[block] = before[block]
-        total = 0.0
-        for block in range(n_blocks):
-            total += norms[block] * norms[block]
-        if total > rule.radius * rule.radius:
-            for block in range(n_blocks):
-                norms[block] *= rule.radius / np.sqrt(total)
-        # Write kernel blocks that live on.
-        for f in range(n_kernels):
-            block = kernel_block[f]
-            if norms[block] == 0.0 or not wrong:
-                continue
-            _push_coef(
-                coef,
-                state.coef_lag,
-                f,
-                begin,
-                length,
-                moves[block],
-                clock[block],
-                push,
-                labels,
-                counts,
-                averaged,
-            )
-            for t in range(length):
-                for n in range(counts[t]):
-                    k = labels[t, n]
-                    change = scores.dtype.type(moves[block] * push[t, k])
-                    if f < n_dense:
-                        _add_row(scores, k, f, stack, begin + t, f, change)
-                    else:
-                        _add_sparse_row(
-                            scores,
-                            k,
-                            f,
-                            sparse_start[f - n_dense],
-                            sparse_index,
-                            sparse_value,
-                            begin + t,
-                            change,
-                        )
-        # Clear blocks that do not; those that were zero before have little to clear.
-        for f in range(n_kernels):
-            if norms[kernel_block[f]] == 0.0 and was_zero[kernel_block[f]]:
-                squares[kernel_block[f]] = 0.0
-        for f in range(len(feature_block)):
-            block = feature_block[f]
-            if norms[block] == 0.0 and was_zero[block] and squares[block] > 0.0:
-                _forget_rows(
-                    table,
-                    state.table_lag,
-                    feature_start[f],
-                    feature_index,
-                    begin,
-                    length,
-                    clock[block],
-                    averaged,
-                )
-                squares[block] = 0.0
-        for block in range(n_blocks):
-            factor = 0.0
-            if norms[block] > 0.0:
-                scale[block] *= norms[block] / before[block]
-                factor = scale[block]
-                if factor >= SMALLEST_SCALE:
-                    continue
-            elif was_zero[block] and squares[block] == 0.0:
-                scale[block] = 1.0
-                continue
-            rescale_block(view, state, averaged, block, factor)
-            scale[block] = 1.0
+                _step_pairs(pairs, blocks, push, averaged)
+        step = steps[n] * rule.reg
+        _known_norms(scale, squares, before, norms)
+        if has_entries:
+            _prox_with_entries(features, pairs, blocks, terms, step, averaged)
+        else:
+            prox_steps(norms, terms, step)
+        _project(norms, rule.radius)
+        if wrong:
+            _write_kernels(kernels, blocks, push, averaged, begin, length)
+            _forget_features(features, blocks, averaged, begin, length)
+        if _close_blocks(scale, squares, before, norms, was_zero):
+            _rescale_blocks(state, averaged)
     return updates, losses
 
 

@@ -11,6 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from manykernels.hot.prox import prox_steps
+
 NOTHING = -np.inf
 
 # --- best tree ---------------------------------------------------------------
@@ -106,6 +108,17 @@ def _find(owner, v):
 
 
 @njit(cache=True, nogil=True)
+def _take_cycle(path, length, first, cycle):
+    """Copy the end of a path from the node `first` on, backwards; its length."""
+    count = 0
+    while True:
+        cycle[count] = path[length - 1 - count]
+        count += 1
+        if cycle[count - 1] == first:
+            return count
+
+
+@njit(cache=True, nogil=True)
 def _best_tree(scores, n, single_root, work, heads):
     """heads[m] for m = 1 ... n of the best tree, in O(n^2); False if there is none.
 
@@ -119,7 +132,8 @@ def _best_tree(scores, n, single_root, work, heads):
     _load(scores, n, single_root, into, arcs)
     for v in range(size):
         state[v], owner[v], ids[v] = 0, v, v
-    parent[: 2 * size] = -1
+    for v in range(2 * size):
+        parent[v] = -1
     state[0] = 2
     n_ids = size
     for start in range(1, size):
@@ -142,13 +156,8 @@ def _best_tree(scores, n, single_root, work, heads):
             if state[u] != 1:
                 v = u
                 continue
-            count = 0
-            while True:
-                length -= 1
-                cycle[count] = path[length]
-                count += 1
-                if path[length] == u:
-                    break
+            count = _take_cycle(path, length, u, cycle)
+            length -= count
             _contract(into, arcs, cycle, count, best, size, n_ids, ids, parent)
             n_ids += 1
             for k in range(1, count):
@@ -222,7 +231,9 @@ def _weights(scores, n, single_root, a):
         if first == 1:
             a[0, m] = scores[0, m] - top
     if first == 1:
-        top = a[0, 1 : n + 1].max()
+        top = NOTHING
+        for m in range(1, n + 1):
+            top = max(top, a[0, m])
         if top == NOTHING:
             return NOTHING
         shift += top
@@ -274,7 +285,9 @@ def _eliminate(a, n, single_root, shares, through):
 @njit(cache=True, nogil=True)
 def _unfold(n, single_root, shares, through, marginals):
     """Marginals of all arcs from those without word k, for k = 1 ... n."""
-    marginals[: n + 1, : n + 1] = 0.0
+    for h in range(n + 1):
+        for m in range(n + 1):
+            marginals[h, m] = 0.0
     place = 0
     for k in range(1, n + 1):
         place += k * (k - 1)
@@ -400,7 +413,10 @@ def _distance_bin(gap):
 
 @njit(cache=True, nogil=True)
 def _arc_work(templates, size):
-    n_inner = size * size * min(size, 64) if (templates.between >= 0).any() else 1
+    n_inner = 1
+    for t in range(len(templates.between)):
+        if templates.between[t] >= 0:
+            n_inner = size * size * min(size, MOST_PLACES)
     work = ArcWork(
         np.empty((len(templates.head_atoms), size), np.uint32),
         np.empty((len(templates.modifier_atoms), size), np.uint32),
@@ -503,13 +519,21 @@ def _list_inner(field, work, count):
 
 
 @njit(cache=True, nogil=True)
+def _is_among(value, values):
+    for k in range(len(values)):
+        if values[k] == value:
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True)
 def _encode(tokens, first, n, templates, work):
     """Codes and arcs of a sentence; returns the number of arcs."""
     _side_codes(tokens, first, n, templates.head_atoms, 0x1000, work.head)
     _side_codes(tokens, first, n, templates.modifier_atoms, 0x2000, work.modifier)
     count = _list_arcs(tokens, first, n, templates, work)
     for field in range(N_FIELDS):
-        if (templates.between == field).any():
+        if _is_among(field, templates.between):
             _values_between(tokens, first, n, field, work.seen[field])
             _list_inner(field, work, count)
     return count
@@ -550,7 +574,8 @@ def _add_between(table, scale, shift, head, modifier, pair, field, work, count):
 @njit(cache=True, nogil=True)
 def _score_arcs(templates, weights, scales, work, n, count):
     """work.scores of a sentence that is encoded; templates of scale 0 are skipped."""
-    work.arc_score[:count] = 0.0
+    for a in range(count):
+        work.arc_score[a] = 0.0
     for t in range(len(templates.pair)):
         if scales[t] == 0.0:
             continue
@@ -564,13 +589,16 @@ def _score_arcs(templates, weights, scales, work, n, count):
             _add_scores(table, scale, shift, head, modifier, pair, work, count)
         else:
             _add_between(table, scale, shift, head, modifier, pair, field, work, count)
-    work.scores[: n + 1, : n + 1] = NOTHING
+    for h in range(n + 1):
+        for m in range(n + 1):
+            work.scores[h, m] = NOTHING
     for a in range(count):
         work.scores[work.arc_head[a], work.arc_modifier[a]] = work.arc_score[a]
 
 
 @njit(cache=True, nogil=True)
-def _longest(starts):
+def longest_sentence(starts):
+    """Words of the longest of the sentences."""
     longest = 0
     for i in range(len(starts) - 1):
         longest = max(longest, starts[i + 1] - starts[i] - 2 * MARGIN - 1)
@@ -591,7 +619,7 @@ def arc_scores(corpus, templates, weights, scales, i):
 @njit(cache=True, nogil=True)
 def parse_corpus(corpus, templates, weights, scales, single_root, start, stop, heads):
     """heads[row] of the best tree for the words of sentences start ... stop - 1."""
-    size = _longest(corpus.starts[start : stop + 1]) + 1
+    size = longest_sentence(corpus.starts[start : stop + 1]) + 1
     work = _arc_work(templates, size)
     tree = _tree_work(size)
     found = np.zeros(size, np.int64)
@@ -607,12 +635,11 @@ def parse_corpus(corpus, templates, weights, scales, single_root, start, stop, h
 
 # --- training ----------------------------------------------------------------
 
-HINGE, CRF = 0, 1
-NO_PENALTY, SQUARED_L2, GROUP_LASSO, SPARSE_MKL = 0, 1, 2, 3
+# A scale below this is put into its vector, which is in single precision.
 SMALLEST_SCALE = 1e-3
-NEGLIGIBLE = (
-    1e-3  # arcs that a CRF step leaves alone: marginals this close to the truth
-)
+# Arcs that a CRF step leaves alone: marginals this close to the truth.
+NEGLIGIBLE = 1e-3
+MOST_PLACES = 64  # of one arc in one table: a value between its ends is one bit of 64
 
 
 class Tables(NamedTuple):
@@ -637,8 +664,6 @@ class Tables(NamedTuple):
 class Rule(NamedTuple):
     """What a round does."""
 
-    loss: int
-    penalty: int
     passive_aggressive: bool
     dual_averaging: bool
     single_root: bool
@@ -722,35 +747,22 @@ def mean_weights(templates, tables, rounds):
 
 
 @njit(cache=True, nogil=True)
-def shrink_factors(norms, penalty, tau, factors):
-    """prox(norms) / norms for a penalty; the maps are those of `norms.prox`."""
-    n = len(norms)
-    if penalty == SQUARED_L2:
-        factors[:] = 1.0 / (1.0 + tau)
-        return
-    threshold = tau
-    if penalty == SPARSE_MKL:
-        threshold = 0.0
-        falling = np.sort(norms)[::-1]
-        total = 0.0
-        for j in range(n):
-            total += falling[j]
-            level = tau / (1.0 + (j + 1) * tau) * total
-            if falling[j] <= level:
-                break
-            threshold = level
-    for t in range(n):
-        kept = norms[t] - threshold
-        factors[t] = kept / norms[t] if kept > 0.0 else 0.0
+def shrink_factors(norms, terms, step, factors):
+    """factors = prox(norms) / norms, the norms of templates at zero being zero."""
+    for t in range(len(norms)):
+        factors[t] = norms[t]
+    prox_steps(factors, terms, step)
+    for t in range(len(norms)):
+        factors[t] = factors[t] / norms[t] if norms[t] > 0.0 else 0.0
 
 
 @njit(cache=True, nogil=True)
-def _shrink(templates, tables, rule, gain, norms, factors):
+def _shrink(templates, tables, rule, terms, gain, norms, factors):
     """The proximal step on all templates."""
     n_templates = len(templates.pair)
     for t in range(n_templates):
         norms[t] = tables.scale[t] * np.sqrt(max(tables.square[t], 0.0)) / gain
-    shrink_factors(norms, rule.penalty, rule.step * rule.reg, factors)
+    shrink_factors(norms, terms, rule.step * rule.reg, factors)
     for t in range(n_templates):
         begin, end = templates.start[t], templates.start[t + 1]
         if factors[t] == 0.0:
@@ -763,22 +775,19 @@ def _shrink(templates, tables, rule, gain, norms, factors):
 
 
 @njit(cache=True, nogil=True)
-def _rescale(templates, tables, rule, gain, passes, n_sentences, norms, factors):
+def _rescale(tables, rule, terms, gain, passes, n_sentences, norms, factors):
     """Dual averaging: w = argmin t reg penalty(w) + ||w - a z||^2 / (2 a), a = step_t.
 
     z is minus the sum of all gradients, and step_t = step / sqrt(passes). What one
     round adds to a template is noise; the sum is compared with all that the penalty
     has asked for so far, so that templates without a signal come out at zero.
     """
-    n_templates = len(templates.pair)
     step = rule.step / np.sqrt(passes)
-    for t in range(n_templates):
+    for t in range(len(norms)):
         norms[t] = step * np.sqrt(max(tables.square[t], 0.0)) / gain
     due = step * rule.reg * passes * n_sentences
-    factors[:] = 1.0
-    if rule.penalty != NO_PENALTY:
-        shrink_factors(norms, rule.penalty, due, factors)
-    for t in range(n_templates):
+    shrink_factors(norms, terms, due, factors)
+    for t in range(len(norms)):
         tables.scale[t] = step * factors[t]
 
 
@@ -866,10 +875,10 @@ def _update(templates, tables, work, updates, count, step, dual_averaging, place
 
 
 @njit(cache=True, nogil=True)
-def _hinge_updates(scores, n, heads, first, single_root, tree, found, updates):
+def _hinge_updates(scores, n, heads, single_root, tree, found, updates):
     """Loss of the cost-augmented best tree, and the arcs in which it is wrong."""
     for m in range(1, n + 1):
-        gold = heads[first + MARGIN + m]
+        gold = heads[m]
         for h in range(n + 1):
             if h != gold:
                 scores[h, m] += np.float32(1.0)
@@ -877,7 +886,7 @@ def _hinge_updates(scores, n, heads, first, single_root, tree, found, updates):
     loss = 0.0
     count = 0
     for m in range(1, n + 1):
-        gold = heads[first + MARGIN + m]
+        gold = heads[m]
         if found[m] == gold:
             continue
         loss += np.float64(scores[found[m], m]) - np.float64(scores[gold, m])
@@ -889,14 +898,14 @@ def _hinge_updates(scores, n, heads, first, single_root, tree, found, updates):
 
 
 @njit(cache=True, nogil=True)
-def _crf_updates(scores, n, heads, first, single_root, room, updates):
+def _crf_updates(scores, n, heads, single_root, sums, updates):
     """Minus the log-probability of the tree; truth minus marginal for each arc."""
-    a, shares, through, marginals = room
+    a, shares, through, marginals = sums
     log_sum = tree_marginals(scores, n, single_root, a, shares, through, marginals)
     count = 0
     wrong = 0
     for m in range(1, n + 1):
-        gold = heads[first + MARGIN + m]
+        gold = heads[m]
         log_sum -= scores[gold, m]
         wrong += marginals[gold, m] < 0.5
         for h in range(n + 1):
@@ -909,75 +918,100 @@ def _crf_updates(scores, n, heads, first, single_root, room, updates):
     return max(log_sum, 0.0), count, wrong
 
 
+class EpochWork(NamedTuple):
+    """Room for an epoch."""
+
+    arcs: ArcWork
+    tree: TreeWork
+    found: np.ndarray  # (size,) heads
+    updates: Updates
+    places: np.ndarray  # (MOST_PLACES,)
+    counts: np.ndarray  # (weights of the largest template,) all zero between uses
+    norms: np.ndarray  # (templates,)
+    factors: np.ndarray  # (templates,)
+    scales: np.ndarray  # (templates,) 0 for templates that need no look
+
+
 @njit(cache=True, nogil=True)
-def train_epoch(corpus, templates, tables, rule, order, passes):
+def _epoch_work(templates, size, most_updates, passive_aggressive):
+    n_templates = len(templates.pair)
+    largest = 1
+    if passive_aggressive:
+        for t in range(n_templates):
+            largest = max(largest, templates.start[t + 1] - templates.start[t])
+    return EpochWork(
+        _arc_work(templates, size),
+        _tree_work(size),
+        np.zeros(size, np.int64),
+        Updates(
+            np.empty(most_updates, np.int64),
+            np.empty(most_updates, np.int64),
+            np.empty(most_updates),
+        ),
+        np.empty(MOST_PLACES, np.int64),
+        np.zeros(largest, np.float32),
+        np.empty(n_templates),
+        np.empty(n_templates),
+        np.empty(n_templates),
+    )
+
+
+@njit(cache=True, nogil=True)
+def _take_step(templates, tables, rule, gain, loss, count, work):
+    """The gradient step, as long as the rule or the sentence's loss allows."""
+    step = gain * gain * (1.0 if rule.dual_averaging else rule.step)
+    if rule.passive_aggressive:
+        square = _square_length(
+            templates, work.arcs, work.updates, count, work.counts, work.places
+        )
+        step = min(step, loss / square) if square > 0.0 else 0.0
+    dual = rule.dual_averaging
+    arcs, updates, places = work.arcs, work.updates, work.places
+    _update(templates, tables, arcs, updates, count, step, dual, places)
+
+
+@njit(cache=True, nogil=True)
+def train_epoch(corpus, templates, tables, rule, terms, order, passes, sums):
     """One round per sentence of `order`: decode, step, shrink, add to the average.
 
-    `passes` over the corpus were made before, which dual averaging has to know. Returns
-    the summed loss, and the number of words that got another head.
+    `passes` over the corpus were made before, which dual averaging has to know; `sums`
+    is room for the marginals of the CRF loss, or None for the hinge, whose code is then
+    compiled alone. Returns the summed loss, and the number of words that got another
+    head.
     """
-    size = _longest(corpus.starts) + 1
+    size = longest_sentence(corpus.starts) + 1
     n_templates, n_sentences = len(templates.pair), len(corpus.starts) - 1
-    crf = rule.loss == CRF
-    work = _arc_work(templates, size)
-    tree = _tree_work(size)
-    found = np.zeros(size, np.int64)
-    room = (
-        np.empty((size, size) if crf else (1, 1)),
-        np.empty((size, size) if crf else (1, 1)),
-        np.empty((size**3 // 3 if crf else 0) + 1),
-        np.empty((size, size) if crf else (1, 1)),
-    )
-    most = size * size if crf else 2 * size
-    updates = Updates(
-        np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most)
-    )
-    places = np.empty(64, np.int64)
-    largest = 0
-    for t in range(n_templates):
-        largest = max(largest, templates.start[t + 1] - templates.start[t])
-    counts = np.zeros(largest if rule.passive_aggressive else 1, np.float32)
-    norms, factors = np.empty(n_templates), np.empty(n_templates)
-    scales = np.empty(n_templates)
+    most_updates = 2 * size if sums is None else size * size
+    work = _epoch_work(templates, size, most_updates, rule.passive_aggressive)
+    scores, updates, scales = work.arcs.scores, work.updates, work.scales
+    norms, factors = work.norms, work.factors
     gain = 1.0 / np.sqrt(n_templates)
-    total_loss = 0.0
-    total_wrong = 0
+    total_loss, total_wrong = 0.0, 0
     for i in order:
         first = corpus.starts[i]
         n = corpus.starts[i + 1] - first - 2 * MARGIN - 1
+        heads = corpus.heads[first + MARGIN : first + MARGIN + n + 1]
         for t in range(n_templates):
             scales[t] = tables.scale[t] if tables.n_touched[t] > 0 else 0.0
-        n_arcs = _encode(corpus.tokens, first, n, templates, work)
-        _score_arcs(templates, tables.vector, scales, work, n, n_arcs)
-        if crf:
-            loss, count, wrong = _crf_updates(
-                work.scores, n, corpus.heads, first, rule.single_root, room, updates
+        n_arcs = _encode(corpus.tokens, first, n, templates, work.arcs)
+        _score_arcs(templates, tables.vector, scales, work.arcs, n, n_arcs)
+        if sums is None:
+            loss, count, wrong = _hinge_updates(
+                scores, n, heads, rule.single_root, work.tree, work.found, updates
             )
         else:
-            loss, count, wrong = _hinge_updates(
-                work.scores,
-                n,
-                corpus.heads,
-                first,
-                rule.single_root,
-                tree,
-                found,
-                updates,
+            loss, count, wrong = _crf_updates(
+                scores, n, heads, rule.single_root, sums, updates
             )
         total_loss += loss
         total_wrong += wrong
         if count > 0:
-            step = gain * gain * (1.0 if rule.dual_averaging else rule.step)
-            if rule.passive_aggressive:
-                square = _square_length(templates, work, updates, count, counts, places)
-                step = min(step, loss / square) if square > 0.0 else 0.0
-            dual = rule.dual_averaging
-            _update(templates, tables, work, updates, count, step, dual, places)
+            _take_step(templates, tables, rule, gain, loss, count, work)
         passes += 1.0 / n_sentences
         if rule.dual_averaging:
-            _rescale(templates, tables, rule, gain, passes, n_sentences, norms, factors)
-        elif rule.penalty != NO_PENALTY:
-            _shrink(templates, tables, rule, gain, norms, factors)
+            _rescale(tables, rule, terms, gain, passes, n_sentences, norms, factors)
+        elif len(terms.kinds) > 0:
+            _shrink(templates, tables, rule, terms, gain, norms, factors)
         for t in range(n_templates):
             tables.passed[t] += tables.scale[t]
     return total_loss, total_wrong

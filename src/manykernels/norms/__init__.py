@@ -13,7 +13,6 @@ from manykernels.norms.prox import (
     prox_squared_p,
 )
 from manykernels.norms.regularizers import (
-    TERM_CODES,
     ElasticNetMKL,
     GroupLasso,
     OverlappingGroups,
@@ -41,7 +40,6 @@ __all__ = [
     "SquaredL2",
     "SquaredPNorm",
     "SumOf",
-    "TERM_CODES",
     "Term",
     "project_simplex",
     "prox_elastic_net",

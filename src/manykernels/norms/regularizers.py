@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manykernels.base.arrays import Array
+from manykernels.hot.prox import KINDS, TermCodes
 from manykernels.norms.group import p_norm
 from manykernels.norms.prox import (
     prox_elastic_net,
@@ -27,20 +28,6 @@ from manykernels.norms.prox import (
     prox_squared_l2,
     prox_squared_p,
 )
-
-# The one table of numbers by which compiled loops know a term. Constants in `hot` must
-# agree with it (they cannot import it); -1 stands for no term at all.
-TERM_CODES = {
-    "none": -1,
-    "entries": 0,
-    "group_lasso": 1,
-    "sparse_mkl": 2,
-    "squared_l2": 3,
-    "power": 4,
-    "joint": 5,
-    "squared_p": 6,
-    "elastic_net": 7,
-}
 
 
 @dataclass(frozen=True)
@@ -286,6 +273,37 @@ class SumOf:
             for part, factor in zip(self.parts, factors, strict=True)
             for term in part.terms()
         )
+
+
+# Regularizers with their default settings, by the names that estimators take.
+REGULARIZERS: dict[str, type[Regularizer]] = {
+    "sparse_mkl": SparseMKL,
+    "group_lasso": GroupLasso,
+    "squared_l2": SquaredL2,
+    "elastic_net": ElasticNetMKL,
+    "squared_p": SquaredPNorm,
+    "power": PowerNorm,
+    "sparse_group_lasso": SparseGroupLasso,
+}
+
+
+def term_codes(terms: Sequence[Term], n_blocks: int) -> TermCodes:
+    """Terms as arrays for compiled loops.
+
+    Examples
+    --------
+    >>> term_codes(SparseMKL().terms(), 2).members.tolist()
+    [[True, True]]
+    """
+    members = np.zeros((len(terms), n_blocks), np.bool_)
+    for j, term in enumerate(terms):
+        members[j] = term.members(n_blocks)
+    return TermCodes(
+        np.array([KINDS.index(term.kind) for term in terms], np.int64),
+        np.array([term.weight for term in terms], np.float64),
+        np.array([term.exponent for term in terms], np.float64),
+        members,
+    )
 
 
 def regularizer_value(

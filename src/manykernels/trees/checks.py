@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from manykernels.trees.learning import LOSSES, PENALTIES
-
+LOSSES = ("hinge", "crf")
+PENALTIES = (None, "squared_l2", "group_lasso", "sparse_mkl")
 UPDATES = ("auto", "passive_aggressive", "gradient", "dual_averaging")
 PRUNING = ("group_lasso", "sparse_mkl")
 

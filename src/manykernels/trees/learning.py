@@ -22,18 +22,14 @@ from numpy.typing import NDArray
 
 from manykernels.base.stored import storable
 from manykernels.hot import trees as hot
+from manykernels.hot.prox import TermCodes
+from manykernels.norms.regularizers import REGULARIZERS, term_codes
 from manykernels.solvers.loop import InterruptedFitWarning
 
-LOSSES = {"hinge": hot.HINGE, "crf": hot.CRF}
-PENALTIES = {
-    None: hot.NO_PENALTY,
-    "squared_l2": hot.SQUARED_L2,
-    "group_lasso": hot.GROUP_LASSO,
-    "sparse_mkl": hot.SPARSE_MKL,
-}
 REMEMBERED = 512  # places of a template that are cleared one by one
 
 FloatArray = NDArray[np.float64]
+Sums = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 
 
 @storable
@@ -86,14 +82,26 @@ class TreeRule:
         steady = self.passive_aggressive or self.dual_averaging
         decay = 1.0 if steady else np.sqrt(epoch)
         return hot.Rule(
-            LOSSES[self.loss],
-            PENALTIES[self.penalty],
             self.passive_aggressive,
             self.dual_averaging,
             self.single_root,
             float(self.step / decay),
             float(self.reg),
         )
+
+    def terms(self, n_templates: int) -> TermCodes:
+        """The penalty's terms for the compiled loop; none without a penalty."""
+        chosen = None if self.penalty is None else REGULARIZERS[self.penalty]()
+        return term_codes(() if chosen is None else chosen.terms(), n_templates)
+
+    def sums(self, corpus: hot.Corpus) -> Sums | None:
+        """Room for the marginals of the longest sentence; None for the hinge."""
+        if self.loss == "hinge":
+            return None
+        size = int(hot.longest_sentence(corpus.starts)) + 1
+        table = (size, size)
+        through = np.empty(size**3 // 3 + 1)
+        return np.empty(table), np.empty(table), through, np.empty(table)
 
 
 class TreeState:
@@ -136,8 +144,10 @@ class TreeState:
             self.templates,
             self.tables,
             rule.at(self.epochs),
+            rule.terms(len(self.templates.pair)),
             order,
             self.passes,
+            rule.sums(corpus),
         )
         if not rule.dual_averaging:
             hot.flush_all(self.templates, self.tables)
