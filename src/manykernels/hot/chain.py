@@ -348,7 +348,7 @@ class FeatureBlocks(NamedTuple):
 
     block: NDArray[np.int64]
     start: NDArray[np.int64]  # (feature blocks, positions + 1)
-    index: NDArray[np.int32]  # rows of the table
+    rows: NDArray[np.int32]  # of the table
     value: NDArray[np.float64]
     table_start: NDArray[np.int64]  # (feature blocks + 1,)
     table: NDArray[np.float64]  # (feature rows, labels), of v_f
@@ -453,7 +453,7 @@ def _score_kernels(block, scores, scale, squares, begin, length, unary):
 def _score_features(features, scale, squares, begin, length, unary):
     """unary += scores of the feature blocks that are not zero."""
     block, table, start = features.block, features.table, features.start
-    index, value = features.index, features.value
+    index, value = features.rows, features.value
     for f in range(len(block)):
         if squares[block[f]] > 0.0:
             factor = scale[block[f]]
@@ -720,7 +720,7 @@ def _step_features(features, blocks, push, averaged, begin, length):
             features.table,
             features.lag,
             features.start[f],
-            features.index,
+            features.rows,
             features.value,
             begin,
             length,
@@ -782,7 +782,7 @@ def _forget_features(features, blocks, averaged, begin, length):
                 features.table,
                 features.lag,
                 features.start[f],
-                features.index,
+                features.rows,
                 begin,
                 length,
                 blocks.clock[block],
