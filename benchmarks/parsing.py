@@ -35,7 +35,7 @@ def main() -> None:
         mkl_epochs=(2, "epochs of multiple kernel learning"),
         standard_epochs=(8, "epochs on the 116 standard templates"),
         path=("10,30,100", "weights C of the losses in multiple kernel learning"),
-        refits=("10,30", "those of them whose templates are all learnt anew"),
+        refits=("10,30", "those of them whose templates are all learned anew"),
         sizes=("107,207,307,407", "numbers of templates to keep"),
         limit=("1GB", "memory limit of the weights"),
         sentences=(0, "training sentences, 0 for all"),

@@ -185,3 +185,14 @@ def test_a_weight_is_as_many_copies(classes):
     even = temperature(once, coef[once] / counts[once][:, None], np.ones(len(once)))
     assert uneven == pytest.approx(weighted, rel=1e-9)
     assert even == pytest.approx(weighted, rel=1e-9)
+
+
+def test_rows_at_the_margin_share_scores_but_are_no_copies():
+    scores = np.tile([2.0, -1.0, -1.0], (3, 1)) / 3.0
+    place, mark = np.array([0, 1, -1]), np.array([0.5, -0.5, 0.5])
+    training = calibration.TrainingScores(
+        scores, np.zeros(3, dtype=int), np.ones(3), place, mark
+    )
+    own_parts = np.array([[0.2, -0.1, -0.1], [0.8, -0.4, -0.4]])
+    expected = scores - own_parts[[0, 1, 0]]
+    np.testing.assert_array_equal(training.unseen(own_parts), expected)

@@ -37,7 +37,7 @@ def _shrunk_scale(square_norms, shift, q, factor, norms, block_scale):
 
 
 @njit(cache=True, fastmath=True)
-def _rival_and_lead(scores, block_scale, own, i, totals):
+def _strongest_wrong(scores, block_scale, own, i, totals):
     """The wrong class with the highest score, and how far the own one is ahead."""
     n_outputs, n_blocks = scores.shape[0], scores.shape[1]
     for k in range(n_outputs):
@@ -45,30 +45,30 @@ def _rival_and_lead(scores, block_scale, own, i, totals):
         for f in range(n_blocks):
             total += block_scale[f] * scores[k, f, i]
         totals[k] = total
-    rival = 1 if own == 0 else 0
+    wrong = 1 if own == 0 else 0
     for k in range(n_outputs):
-        if k != own and totals[k] > totals[rival]:
-            rival = k
-    return rival, totals[own] - totals[rival]
+        if k != own and totals[k] > totals[wrong]:
+            wrong = k
+    return wrong, totals[own] - totals[wrong]
 
 
 @njit(cache=True, fastmath=True)
-def _add_row(coef, scores, square_norms, row, i, own, rival, step):
-    """theta += step (phi(x_i, own) - phi(x_i, rival)), with its scores and norms."""
+def _add_row(coef, scores, square_norms, row, i, own, wrong, step):
+    """theta += step (phi(x_i, own) - phi(x_i, wrong)), with its scores and norms."""
     n_blocks, n_rows = scores.shape[1], scores.shape[2]
     for f in range(n_blocks):
-        lead = scores[own, f, i] - scores[rival, f, i]
+        lead = scores[own, f, i] - scores[wrong, f, i]
         square_norms[f] += 2.0 * step * lead + 2.0 * step * step * row[f, i]
     coef[i, own] += step
-    coef[i, rival] -= step
+    coef[i, wrong] -= step
     change = scores.dtype.type(step)
     own_scores = scores[own].reshape(n_blocks * n_rows)
-    rival_scores = scores[rival].reshape(n_blocks * n_rows)
+    wrong_scores = scores[wrong].reshape(n_blocks * n_rows)
     values = row.reshape(n_blocks * n_rows)
     for j in range(n_blocks * n_rows):
         delta = change * values[j]
         own_scores[j] += delta
-        rival_scores[j] -= delta
+        wrong_scores[j] -= delta
 
 
 @njit(cache=True, nogil=True)
@@ -84,7 +84,7 @@ def om2_pass(rows, slots, state, q, target, importance, pair_norms, order, begin
     updates = 0
     for position in range(begin, len(order)):
         i = order[position]
-        rival, lead = _rival_and_lead(scores, block_scale, target[i], i, totals)
+        wrong, lead = _strongest_wrong(scores, block_scale, target[i], i, totals)
         size = pair_norms[i] * pair_norms[i]
         if lead <= 1.0 and size > 0.0:
             step = importance[i] * min(1.0, 1.0 - 2.0 * lead / size)
@@ -92,7 +92,7 @@ def om2_pass(rows, slots, state, q, target, importance, pair_norms, order, begin
                 if slots[i] < 0:
                     return position, updates
                 row = rows[slots[i]]
-                _add_row(coef, scores, square_norms, row, i, target[i], rival, step)
+                _add_row(coef, scores, square_norms, row, i, target[i], wrong, step)
                 scalars[3] = _shrunk_scale(
                     square_norms, 0.0, q, 1.0 / q, norms, block_scale
                 )
@@ -114,13 +114,13 @@ def ufo_pass(rows, slots, state, q, reg, alpha, target, importance, order, begin
     updates = 0
     for position in range(begin, len(order)):
         i = order[position]
-        rival, lead = _rival_and_lead(scores, block_scale, target[i], i, totals)
+        wrong, lead = _strongest_wrong(scores, block_scale, target[i], i, totals)
         if lead < 1.0:
             if slots[i] < 0:
                 return position, updates
             row = rows[slots[i]]
             own = target[i]
-            _add_row(coef, scores, square_norms, row, i, own, rival, importance[i])
+            _add_row(coef, scores, square_norms, row, i, own, wrong, importance[i])
             updates += 1
         scalars[1] += 1.0
         seen = scalars[1]

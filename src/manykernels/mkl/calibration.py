@@ -25,7 +25,7 @@ BLOCK = 256  # of these rows at a time
 MOST_NEIGHBORS = 1000  # support rows that may stand in for another
 JITTERS = (1e-6, 1e-4, 1e-2)  # of the mean diagonal, as kernels may be singular
 SAME = 1e-6  # of the diagonals: what rounding makes of a distance of zero
-DIGITS = 9  # of scores that copies of a row share
+DIGITS = 9  # of the mark that copies of a row share
 Labels = NDArray[np.int64]
 
 
@@ -37,29 +37,33 @@ class TrainingScores:
     target: Labels  # (rows,)
     weight: Array  # (rows,)
     place: Index  # (rows,) among the support rows; -1 for rows without coefficients
+    mark: Array  # (rows,) a random sum of kernel values: the same for copies only
 
     @classmethod
     def of(cls, problem: Problem, model: Expansion, rows: Index) -> TrainingScores:
         """Scores of these rows, from the kernels."""
+        support = support_of(model.coef)
+        coef = np.column_stack([model.coef, np.zeros(problem.n_rows)])
+        coef[support, -1] = np.random.default_rng(0).normal(size=len(support))
         if len(rows) == problem.n_rows:
-            scores = problem.bank.scores(model.coef, model.weights)
+            scores = problem.bank.scores(coef, model.weights)
         else:
             blocks = _combined(problem.bank, model.weights, rows)
-            scores = np.concatenate([block @ model.coef for block in blocks])
-        support = support_of(model.coef)
+            scores = np.concatenate([block @ coef for block in blocks])
         place = np.full(problem.n_rows, -1)
         place[support] = np.arange(len(support))
         target, weight = problem.target[rows], problem.sample_weight[rows]
-        return cls(scores, target, weight, place[rows])
+        return cls(scores[:, :-1], target, weight, place[rows], scores[:, -1])
 
     def unseen(self, own_parts: Array) -> Array:
         """Scores as if each row, with its copies, had been left out.
 
         A row without coefficients would score the same, unless it is a copy of a row
-        that has some: then they share label and scores.
+        that has some: then they share label and mark. Scores would not tell: rows at
+        the margin to all the wrong classes have the same ones.
         """
-        scale = max(np.abs(self.scores).max(initial=0.0), np.finfo(float).tiny)
-        keys = np.column_stack([self.target, np.round(self.scores / scale, DIGITS)])
+        scale = max(np.abs(self.mark).max(initial=0.0), np.finfo(float).tiny)
+        keys = np.column_stack([self.target, np.round(self.mark / scale, DIGITS)])
         _, kind = np.unique(keys, axis=0, return_inverse=True)
         place_of_kind = np.full(len(keys), -1)
         with_coef = self.place >= 0

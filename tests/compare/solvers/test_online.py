@@ -119,30 +119,30 @@ class NaiveOM2(NaiveObscure):
 
     def __init__(self, *arguments) -> None:
         super().__init__(*arguments)
-        self.steps: list[tuple[int, int, float]] = []  # row, rival, eta
+        self.steps: list[tuple[int, int, float]] = []  # row, wrong, eta
         self.mistakes = 0
         self.largest = 0.0
 
     def run(self, order: np.ndarray) -> None:
         for row in order:
             scores, own = self.scores(row), self.target[row]
-            rival = int(
+            wrong = int(
                 np.argmax(np.where(np.arange(len(scores)) == own, -1e9, scores))
             )
-            lead = scores[own] - scores[rival]
+            lead = scores[own] - scores[wrong]
             self.mistakes += lead <= 0.0
             if lead > 1.0:
                 continue
             z = [np.zeros_like(block) for block in self.theta]
             for block, phi in zip(z, self.features, strict=True):
                 block[:, own] += phi[row]
-                block[:, rival] -= phi[row]
+                block[:, wrong] -= phi[row]
             size = group_norm([float(np.linalg.norm(b)) for b in z], self.q) ** 2
             self.largest = max(self.largest, size)
             eta = min(1.0, 1.0 - 2.0 * lead / size)
             if eta <= 0.0:
                 continue
-            self.steps.append((row, rival, eta))
+            self.steps.append((row, wrong, eta))
             for block, change in zip(self.theta, z, strict=True):
                 block += eta * change
 
@@ -205,8 +205,8 @@ def test_om2_keeps_its_mistake_bound(seed: int, p: float) -> None:
     u = problem.bank.scores(model.coef, model.weights)
     size = group_norm(model.weights * problem.theta_norms(model.coef), p)
     loss = sum(
-        eta * max(0.0, 1.0 - u[row, problem.target[row]] + u[row, rival])
-        for row, rival, eta in slow.steps
+        eta * max(0.0, 1.0 - u[row, problem.target[row]] + u[row, wrong])
+        for row, wrong, eta in slow.steps
     )
     assert total <= loss + size * np.sqrt(slow.largest * slow.q * total)
 
