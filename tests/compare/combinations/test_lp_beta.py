@@ -106,4 +106,3 @@ def test_bad_parameters(iris):
     ]:
         with refused(part):
             mk.compare.LPBetaClassifier(**options).fit(iris.X, iris.y)
-    assert not hasattr(mk.compare.LPBetaClassifier(), "save")

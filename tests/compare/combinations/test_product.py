@@ -83,7 +83,7 @@ def test_roots_that_are_no_kernel():
 
 def test_what_a_product_lacks(iris):
     model = mk.compare.ProductKernelClassifier("rbf@0; rbf@1").fit(iris.X, iris.y)
-    for name in ("save", "kernel_contributions", "partial_fit"):
+    for name in ("kernel_contributions", "partial_fit"):
         assert not hasattr(model, name)
         with refused(f"ProductKernelClassifier has no {name}", error=AttributeError):
             getattr(model, name)
