@@ -7,8 +7,10 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 
 import manykernels as mk
+from manykernels.files import ModelFileError, read_container, write_container
 from manykernels.files.saved import ESTIMATORS, NEVER
 from manykernels.trees import Sentence
+from tests.files.forging import strange_arrays, strange_values
 
 X, y = load_iris(return_X_y=True)
 X, y = X[::3], y[::3]
@@ -172,6 +174,11 @@ def same(a, b):
     return a == b or (isinstance(a, float) and np.isnan(a) and np.isnan(b))
 
 
+def shapes(found):
+    """Of predictions, which may be one array or one per sequence."""
+    return [np.shape(part) for part in found]
+
+
 def shown(model):
     """Fitted attributes that everybody may read."""
     names = [n for n in dir(model) if n.endswith("_") and not n.startswith("_")]
@@ -243,8 +250,6 @@ def test_unfitted_estimators_are_not_saved(tmp_path):
 @pytest.mark.parametrize("kind", [mk.MKLClassifier, mk.MKLRegressor])
 def test_code_and_paths_are_neither_written_nor_read(kind, tmp_path, monkeypatch):
     """A path in a file would be written to by the next fit."""
-    from manykernels.files import ModelFileError, read_container, write_container
-
     path, secret = tmp_path / "model", str(tmp_path / "secret")
     model = kind("rbf", checkpoint=secret, callback=lambda line: None).fit(X, y)
     model.save(path)
@@ -255,3 +260,32 @@ def test_code_and_paths_are_neither_written_nor_read(kind, tmp_path, monkeypatch
     write_container(path, content, arrays)
     with pytest.raises(ModelFileError, match="does not know checkpoint"):
         mk.load(path)
+
+
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+@pytest.mark.parametrize("change", [strange_values, strange_arrays])
+@pytest.mark.parametrize("name", CASES)
+def test_forged_files_are_refused_or_predict(name, change, fitted, tmp_path):
+    """One sentence, or a model whose answers have the right form."""
+    path, new = tmp_path / "model", CASES[name][2]
+    model = fitted(name)
+    model.save(path)
+    expected = model.predict(new)
+    refused = 0
+    for forged in change(path, 40, np.random.default_rng(0)):
+        try:
+            loaded = mk.load(path)
+        except ModelFileError as error:
+            assert str(error).endswith("."), forged
+            refused += 1
+            continue
+        assert type(loaded) is type(model)
+        assert loaded.summary(), forged
+        try:
+            found = loaded.predict(new)
+        except ValueError as error:
+            # A forged number may be a fine model until a row overflows.
+            assert "kernels are finite numbers, got an overflow" in str(error), forged
+            continue
+        assert shapes(found) == shapes(expected), forged
+    assert refused > 5

@@ -1,6 +1,5 @@
 """Files of models with explicit features: without rows, exact, and checked."""
 
-import json
 import os
 
 import numpy as np
@@ -12,6 +11,7 @@ import manykernels as mk
 from manykernels.files import ModelFileError, read_container, write_container
 from manykernels.kernels import RBF, Custom, Laplacian, Linear, Polynomial
 from manykernels.mkl.model import BlockModel, FeatureModel
+from tests.files.forging import strange_values
 
 X, y = load_iris(return_X_y=True)
 X, y = X[::3], y[::3]
@@ -122,15 +122,6 @@ def arrays_in(value, path=()):
             yield from arrays_in(item, (*path, key))
 
 
-def leaves(value, path=()):
-    items = value.items() if isinstance(value, dict) else enumerate(value)
-    for key, item in items:
-        if isinstance(item, (dict, list)) and item:
-            yield from leaves(item, (*path, key))
-        else:
-            yield (*path, key)
-
-
 def at(content, path):
     for key in path:
         content = content[key]
@@ -148,18 +139,8 @@ def load_or_refuse(path):
 
 
 def test_mutated_content_gives_clear_errors_or_a_model(saved):
-    whole, arrays = read_container(saved)
-    text, paths = json.dumps(whole), list(leaves(whole))
-    strange = [None, -1, 10**9, 1e308, "x", [], {}, True, {"array": 99}, {"slice": []}]
-    rng = np.random.default_rng(0)
-    refused = 0
-    for _ in range(300):
-        content = json.loads(text)
-        *inner, last = paths[rng.integers(len(paths))]
-        at(content, inner)[last] = strange[rng.integers(len(strange))]
-        write_container(saved, content, arrays)
-        refused += load_or_refuse(saved)
-    assert refused > 75
+    forged = strange_values(saved, 300, np.random.default_rng(0))
+    assert sum(load_or_refuse(saved) for _ in forged) > 75
 
 
 MAPS = ("whiten", "frequencies", "buckets", "signs", "blocks")

@@ -16,6 +16,7 @@ import manykernels as mk
 from manykernels.files import ModelFileError, read_container, write_container
 from manykernels.files import container as container_module
 from manykernels.kernels import RBF, BSpline, Custom, Distance, Linear, Polynomial
+from tests.files.forging import strange_values
 
 X, y = load_iris(return_X_y=True)
 X, y = X[::3], y[::3]
@@ -333,32 +334,9 @@ def test_mutated_bytes_give_clear_errors(saved):
         np.testing.assert_array_equal(loaded.decision_function(NEW), expected)
 
 
-def leaves(value, path=()):
-    """Paths of everything in a JSON document that is no container."""
-    items = value.items() if isinstance(value, dict) else enumerate(value)
-    for key, item in items:
-        if isinstance(item, (dict, list)) and item:
-            yield from leaves(item, (*path, key))
-        else:
-            yield (*path, key)
-
-
 def test_mutated_content_gives_clear_errors_or_a_model(saved):
-    """Content is changed with a checksum that fits, as an attacker would."""
-    whole, arrays = read_container(saved)
-    text = json.dumps(whole)
-    paths = list(leaves(whole))
-    strange = [None, -1, 10**9, 1e308, "x", [], {}, True, {"array": 99}, {"slice": []}]
-    rng = np.random.default_rng(0)
     refused = 0
-    for _ in range(400):
-        content = json.loads(text)
-        *inner, last = paths[rng.integers(len(paths))]
-        place = content
-        for key in inner:
-            place = place[key]
-        place[last] = strange[rng.integers(len(strange))]
-        write_container(saved, content, arrays)
+    for _ in strange_values(saved, 400, np.random.default_rng(0)):
         try:
             model = mk.load(saved)
         except ModelFileError:

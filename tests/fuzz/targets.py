@@ -28,7 +28,7 @@ from manykernels.cli.readers.kernel_files import parse_kernels
 from manykernels.cli.readers.labels import as_labels
 from manykernels.files import ModelFileError, read_container, write_container
 from manykernels.kernels import KernelSet, as_kernels
-from tests.files.test_models import leaves
+from tests.files.forging import STRANGE, leaves
 from tests.fuzz.mutate import mutated, one_of
 
 SECONDS = 20.0  # after which an input counts as a hang
@@ -204,9 +204,6 @@ def _load(content: bytes) -> None:
         return mk.load(path)
 
     _with_file(load).predict(X)
-
-
-STRANGE = [None, -1, 10**9, 1e308, "x", [], {}, True, {"array": 99}, {"slice": []}]
 
 
 def _changed_content(rng) -> bytes:

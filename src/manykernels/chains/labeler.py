@@ -165,6 +165,7 @@ class SequenceLabeler(Saved, BaseEstimator):
     ['det', 'noun', 'verb']
     """
 
+    input_kind = "sequences"
     _stored = {
         "classes_": Labels("labels"),
         "_model": Part(SequenceModel),

@@ -41,14 +41,13 @@ class FileCheckpoint:
         if not self.path.exists():
             return None
         content, arrays = read_container(self.path)
-        found = from_plain(content, arrays)
-        if not isinstance(found, dict) or found.get("fit") != self.identity:
+        if not isinstance(content, dict) or content.get("fit") != self.identity:
             raise ValueError(
                 "checkpoint must name a new file or that of the same fit, got "
                 f"{os.fspath(self.path)!r}, which belongs to other data or settings; "
                 "choose another file, or delete it."
             )
-        return dict(found["state"])
+        return dict(from_plain(content["state"], arrays))
 
     def save(self, state: Callable[[], State], last: bool) -> None:
         """Write the state, unless one was written a moment ago and more will come."""
@@ -56,7 +55,7 @@ class FileCheckpoint:
         if began < self._next and not last:
             return
         arrays: list[np.ndarray] = []
-        content = to_plain({"fit": self.identity, "state": state()}, arrays)
+        content = {"fit": self.identity, "state": to_plain(state(), arrays)}
         write_container(self.path, content, arrays)
         ended = time.perf_counter()
         self._next = ended + PAUSE * (ended - began)

@@ -55,6 +55,7 @@ class Saved:
     have the rule `Maybe`. `_restored` computes the others and checks all of them.
     """
 
+    input_kind: ClassVar[str] = "rows"  # or "sequences", "sentences"
     _stored: ClassVar[Fields]
     _required: ClassVar[tuple[str, ...]] = ()  # parameters that must not be left out
 

@@ -133,6 +133,7 @@ class DependencyParser(Saved, BaseEstimator):
     [array([2, 3, 0])]
     """
 
+    input_kind = "sentences"
     _stored = {
         "_layout": Part(Layout),
         "_places": Wholes("weights", low=0),  # of the weights that are not zero
