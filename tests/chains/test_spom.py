@@ -299,11 +299,19 @@ def test_weighted_rows_count_more() -> None:
 
 @pytest.mark.parametrize(
     "settings",
-    [{"step": "fast"}, {"eta0": "best"}, {"radius": "paper"}],
+    [
+        {"step": "fast"},
+        {"eta0": "best"},
+        {"eta0": -1.0},
+        {"radius": "paper"},
+        {"radius": 0.0},
+        {"sigma": 0.0},
+        {"epochs": 0},
+    ],
 )
-def test_unknown_words_are_refused(settings: dict[str, str]) -> None:
+def test_settings_without_a_meaning_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="must be"):
-        OnlineProximal(**settings)  # type: ignore[arg-type]
+        OnlineProximal(**settings)
 
 
 def test_entries_of_kernel_blocks_are_refused() -> None:

@@ -96,7 +96,7 @@ def test_numbers_are_arrays_and_kernels_can_be_named(tmp_path: Path) -> None:
         (
             "the e det\ncat t noun\n",
             ["--train", "--loss", "log"],
-            "loss must be one of",
+            "loss must be 'hinge' or 'crf'",
         ),
     ],
 )

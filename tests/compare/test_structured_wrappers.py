@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from manykernels.chains import OnlineProximal
-from manykernels.compare.structured_wrappers import StructuredWrapper, project_simplex
+from manykernels.compare.structured_wrappers import StructuredWrapper
 from manykernels.norms import SparseMKL
 from tests.chains.test_spom import chains, exact_optimum, words
 
@@ -26,18 +25,6 @@ def test_wrappers_approach_the_optimum(rule: str) -> None:
     assert [line[0] for line in seen] == [100 + 50 * n for n in range(20)]
     online = OnlineProximal(400, "sqrt", 0.1, random_state=0).solve(problem)
     assert found.objective == pytest.approx(online.objective, rel=0.1)
-
-
-def test_projection_on_the_simplex_is_the_nearest_point() -> None:
-    rng = np.random.default_rng(0)
-    for _ in range(50):
-        point = rng.normal(size=4)
-        got = project_simplex(point)
-        assert got.sum() == pytest.approx(1.0)
-        assert np.all(got >= 0.0)
-        others = rng.dirichlet(np.ones(4), size=200)
-        distance = np.linalg.norm(got - point)
-        assert np.all(np.linalg.norm(others - point, axis=1) >= distance - 1e-12)
 
 
 def test_other_blocks_and_rules_are_refused() -> None:

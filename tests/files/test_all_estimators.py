@@ -84,7 +84,7 @@ CASES = {
         mk.SequenceLabeler(
             ["rbf", "bspline@0", "linear"],
             regularizer=mk.norms.SumOf([mk.norms.GroupLasso()], [0.5]),
-            average=True,
+            solver=mk.chains.OnlineProximal(average=True),
             random_state=0,
         ),
         (ARRAYS, LETTERS),

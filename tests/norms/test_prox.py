@@ -12,6 +12,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize
 
 from manykernels.norms import (
+    project_simplex,
     prox_elastic_net,
     prox_group_lasso,
     prox_power,
@@ -112,3 +113,15 @@ def test_the_threshold_of_sparse_mkl_is_its_own_sum(b: np.ndarray, step: float) 
 @each_prox
 def test_nothing_stays_nothing(prox: Prox, penalty: Penalty) -> None:
     assert prox(np.zeros(3), 1.0).tolist() == [0.0, 0.0, 0.0]
+
+
+def test_projection_on_the_simplex_is_the_nearest_point() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        point = rng.normal(size=4)
+        got = project_simplex(point[None])[0]
+        assert got.sum() == pytest.approx(1.0)
+        assert np.all(got >= 0.0)
+        others = rng.dirichlet(np.ones(4), size=200)
+        distance = np.linalg.norm(got - point)
+        assert np.all(np.linalg.norm(others - point, axis=1) >= distance - 1e-12)

@@ -28,7 +28,7 @@ from manykernels.trees.inputs import (
     Vocabulary,
     compile_templates,
 )
-from manykernels.trees.learning import TreeRule, TreeState
+from manykernels.trees.learning import TreeLearning, TreeRule, TreeState
 from manykernels.trees.templates import arc_templates, parse_template
 
 FEW = [
@@ -460,7 +460,7 @@ def test_regularizers_prune_useless_templates(toy, regularizer):
     assert parser.history_[-1].n_templates == len(chosen)
     assert parser.score(toy[50:]) > 0.9
     single = mk.DependencyParser(
-        FEW + USELESS, update="gradient", **settings, **common
+        FEW + USELESS, solver=TreeLearning("gradient"), **settings, **common
     ).fit(toy[:50])
     # The noise of single steps keeps alive what the sum of all gradients does not.
     assert set(USELESS) & set(single.selected_templates_)
@@ -635,21 +635,25 @@ def test_clone_and_parameters():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"loss": "squared"}, "loss must be one of 'hinge', 'crf', got 'squared'"),
-        ({"regularizer": "l3"}, "regularizer must be one of None, .* got 'l3'"),
-        ({"C": 0.0}, "C must be a positive number, got 0.0"),
+        ({"loss": "squared"}, "loss must be 'hinge' or 'crf', got 'squared'"),
+        ({"regularizer": "l3"}, "regularizer must be None, .* got 'l3'"),
+        ({"C": 0.0}, r"C must be a number in \(0, inf\), got 0.0"),
         ({"n_templates": 3}, "n_templates needs a second fit .* got refit=False"),
-        ({"n_templates": 0, "refit": True}, "n_templates must be a whole number"),
-        ({"selection_epochs": 0}, "selection_epochs must be a whole number"),
+        (
+            {"n_templates": 0, "refit": True},
+            "n_templates must be a positive whole number",
+        ),
+        ({"selection_epochs": 0}, "selection_epochs must be a positive whole number"),
         (
             {"refit": True, "regularizer": "squared_l2"},
             "refit needs a regularizer that prunes .* got regularizer='squared_l2'",
         ),
-        ({"step": np.inf}, "step must be a positive number"),
-        ({"n_epochs": 0}, "n_epochs must be a whole number of at least 1"),
+        ({"solver": "fast"}, "solver must be None or a solver object"),
+        ({"refit": "yes"}, "refit must be True or False"),
+        ({"n_epochs": 0}, "n_epochs must be a positive whole number"),
         ({"templates": "some"}, "templates must be one of standard, full"),
         (
-            {"loss": "crf", "update": "passive_aggressive"},
+            {"loss": "crf", "solver": TreeLearning("passive_aggressive")},
             "needs the hinge loss and no regularizer",
         ),
         ({"memory_limit": "much"}, "memory_limit must be a positive number"),
@@ -658,6 +662,19 @@ def test_clone_and_parameters():
 def test_bad_parameters(toy, settings, message):
     with pytest.raises(ValueError, match=message):
         mk.DependencyParser(**settings).fit(toy[:3])
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"step": np.inf}, "step must be a number"),
+        ({"update": "fast"}, "update must be 'auto', 'passive_aggressive'"),
+        ({"average": 1}, "average must be True or False"),
+    ],
+)
+def test_bad_steps(settings, message):
+    with pytest.raises(ValueError, match=message):
+        TreeLearning(**settings)
 
 
 @pytest.mark.parametrize(

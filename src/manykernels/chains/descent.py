@@ -42,6 +42,11 @@ class ChainProgress:
             return self.last
         return self.total.times(1.0 / self.n_steps)
 
+    def with_positions(self, n_new: int) -> ChainProgress:
+        """The same model with new positions, which have no coefficients yet."""
+        total = None if self.total is None else self.total.with_positions(n_new)
+        return ChainProgress(self.last.with_positions(n_new), total, self.n_steps)
+
 
 class ChainDescent:
     """w_f = scale_f v_f for every block, with cached scores of kernel blocks.

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.feature_extraction import DictVectorizer
 
+from manykernels.base.arrays import Array
 from manykernels.base.stored import TEXTS, Count, Maybe, storable
 from manykernels.chains.decoder import Labels
 
@@ -169,6 +170,31 @@ def read_labels(y: Any, positions: Positions) -> np.ndarray:
                 f"the {wanted} positions of sequence {n}; align them first."
             )
     return np.concatenate([_label_array(labels) for labels in given])
+
+
+def require_labels(labels: np.ndarray) -> np.ndarray:
+    """The different labels, of which there must be at least two."""
+    classes = np.unique(labels)
+    if len(classes) < 2:
+        raise ValueError(
+            "SequenceLabeler needs at least 2 labels to tell apart, got "
+            f"{classes.tolist()}; check y."
+        )
+    return classes
+
+
+def read_weights(sample_weight: Any, n_sequences: int) -> Array:
+    """One number >= 0 per sequence; ones if not given."""
+    if sample_weight is None:
+        return np.ones(n_sequences)
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    good = weight.shape == (n_sequences,) and np.isfinite(weight).all()
+    if not good or np.any(weight < 0.0) or not weight.any():
+        raise ValueError(
+            f"sample_weight must be {n_sequences} numbers >= 0, one per sequence and "
+            f"not all zero, got {sample_weight!r}; leave it out to count all alike."
+        )
+    return weight
 
 
 def known_labels(labels: np.ndarray, classes: np.ndarray) -> Labels:

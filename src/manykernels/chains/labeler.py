@@ -2,78 +2,53 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from manykernels.base.stored import (
-    Count,
-    Floats,
-    Labels,
-    ListOf,
-    Maybe,
-    Part,
-    Real,
-    require_all,
-)
-from manykernels.chains.choices import (
-    choose_chain_loss,
-    choose_epochs,
-    choose_eta0,
-    choose_regularizer,
-    choose_transitions,
-)
+from manykernels.base import stored
+from manykernels.base.stored import Maybe, Part, require_all
 from manykernels.chains.decoder import marginals, viterbi
-from manykernels.chains.descent import ChainDescent, ChainProgress
+from manykernels.chains.descent import ChainDescent
 from manykernels.chains.inputs import (
     Positions,
     TokenColumns,
     known_labels,
     read_labels,
     read_sequences,
+    read_weights,
+    require_labels,
 )
+from manykernels.chains.losses import chain_loss
 from manykernels.chains.model import SequenceKernels, SequenceModel
 from manykernels.chains.online_proximal import ChainEpoch, OnlineProximal
-from manykernels.chains.problem import (
-    ChainBlocks,
-    ChainProblem,
-    ChainWeights,
-    chain_terms,
-)
+from manykernels.chains.problem import ChainBlocks, ChainProblem, chain_terms
 from manykernels.files import Saved, by_weight
-from manykernels.inputs.parameters import Whole, choose_generator, require_number
+from manykernels.inputs.parameters import (
+    Number,
+    OneOf,
+    Rules,
+    Whole,
+    check_parameters,
+    choose_generator,
+)
 from manykernels.inputs.reporting import progress_callback
+from manykernels.inputs.targets import check_same_classes
 from manykernels.kernels import Kernel, Linear, approximate_kernels, as_kernels
+from manykernels.norms.regularizers import REGULARIZERS
 
-
-@dataclass(frozen=True)
-class _Settings:
-    """Checked parameters, for a known number of labels and kernels."""
-
-    C: float
-    loss: Any
-    regularizer: Any
-    transitions: str
-
-    def problem(
-        self, blocks: ChainBlocks, starts: Any, target: Any, n_labels: int, weight: Any
-    ) -> ChainProblem:
-        terms = chain_terms(self.regularizer, blocks.n_blocks, self.transitions)
-        return ChainProblem(
-            blocks,
-            starts,
-            target,
-            n_labels,
-            self.loss,
-            terms,
-            self.C,
-            weight,
-            self.transitions != "none",
-        )
+RULES: Rules = {
+    "regularizer": OneOf(*REGULARIZERS, method="terms"),
+    "C": Number(),
+    "loss": OneOf("hinge", "crf"),
+    "transitions": OneOf("fixed", "learned", "none"),
+    "window": Whole(0, optional=True, example=1),
+    "max_iter": Whole(optional=True, example=20),
+    "solver": OneOf(None, method="solve"),
+}
 
 
 class SequenceLabeler(Saved, BaseEstimator):
@@ -107,16 +82,11 @@ class SequenceLabeler(Saved, BaseEstimator):
         Only for token dicts: neighbors on each side whose attributes a token shows as
         well, as "name:-1" and so on; it also gets a "bias", and the outermost "first"
         and "last". None takes tokens as they are.
-    max_iter : int, default=20
-        Epochs.
-    eta0 : float or "auto", default=0.1
-        Step of the first epoch; "auto" tries four for five epochs each.
-    step : {"epoch", "sqrt", "constant", "strong"}, default="epoch"
-        How steps fall, see :class:`manykernels.solvers.OnlineProximal`.
-    radius : float, "bound" or None, default=None
-        Project on a ball after every step.
-    average : bool, default=False
-        Predict with the mean of all models instead of the last.
+    max_iter : int, optional
+        Epochs; those of the solver, 20, if not given.
+    solver : OnlineProximal, optional
+        How to learn: the size of steps and how they fall, averaging, projection; see
+        :class:`manykernels.chains.OnlineProximal`. Its random state is not used.
     approximate : {"nystroem", "random_features", None}, default=None
         Approximate kernels that have no features of their own.
     rank : int, default=300
@@ -167,15 +137,15 @@ class SequenceLabeler(Saved, BaseEstimator):
 
     input_kind = "sequences"
     _stored = {
-        "classes_": Labels("labels"),
+        "classes_": stored.Labels("labels"),
         "_model": Part(SequenceModel),
         "_columns": Maybe(Part(TokenColumns)),
-        "kernel_weights_": Floats("kernels", low=0.0),
-        "transition_weight_": Real(low=0.0),
-        "objective_": Real(nan=True),
-        "eta0_": Real(low=0.0),
-        "history_": ListOf(Part(ChainEpoch)),
-        "n_features_in_": Count(),
+        "kernel_weights_": stored.Floats("kernels", low=0.0),
+        "transition_weight_": stored.Real(low=0.0),
+        "objective_": stored.Real(nan=True),
+        "eta0_": stored.Real(low=0.0),
+        "history_": stored.ListOf(Part(ChainEpoch)),
+        "n_features_in_": stored.Count(),
     }
     _required = ("regularizer", "cost")
 
@@ -188,11 +158,8 @@ class SequenceLabeler(Saved, BaseEstimator):
         transitions: str = "fixed",
         cost: Any = None,
         window: int | None = None,
-        max_iter: int = 20,
-        eta0: float | str = 0.1,
-        step: str = "epoch",
-        radius: float | str | None = None,
-        average: bool = False,
+        max_iter: int | None = None,
+        solver: OnlineProximal | None = None,
         approximate: str | None = None,
         rank: int = 300,
         psd: Any = "check",
@@ -210,10 +177,7 @@ class SequenceLabeler(Saved, BaseEstimator):
         self.cost = cost
         self.window = window
         self.max_iter = max_iter
-        self.eta0 = eta0
-        self.step = step
-        self.radius = radius
-        self.average = average
+        self.solver = solver
         self.approximate = approximate
         self.rank = rank
         self.psd = psd
@@ -233,25 +197,21 @@ class SequenceLabeler(Saved, BaseEstimator):
             Labels of any type, one per position.
         sample_weight : array of shape (n_sequences,), optional
         """
-        solver = self._solver()
+        check_parameters(self, RULES)
         callback = progress_callback(self.verbose, None, self.callback)
         positions, labels = self._read_training(X, y)
-        classes = _require_labels(np.unique(labels))
+        classes = require_labels(labels)
         target = known_labels(labels, classes)
-        settings = self._settings(len(classes))
-        weight = _chain_weight(sample_weight, positions.n_sequences)
-        rng = choose_generator(self.random_state)
-        kernels = self._fit_kernels(positions.table, rng)
-        n_positions = positions.table.shape[0]
+        weight = read_weights(sample_weight, positions.n_sequences)
+        solver = self._solver()
+        kernels = self._fit_kernels(positions.table)
         blocks = kernels.blocks(
-            kernels.training_features(), n_positions, self.memory_limit
+            kernels.training_features(), positions.table.shape[0], self.memory_limit
         )
-        problem = settings.problem(
-            blocks, positions.starts, target, len(classes), weight
-        )
+        problem = self._problem(blocks, positions.starts, target, len(classes), weight)
         result = solver.solve(problem, callback=callback)
         model = SequenceModel.keep_support(
-            kernels, result.progress, self.average, positions.n_sequences, 0
+            kernels, result.progress, solver.average, positions.n_sequences, 0
         )
         self.classes_ = classes
         self.objective_, self.eta0_ = result.objective, result.eta0
@@ -268,34 +228,35 @@ class SequenceLabeler(Saved, BaseEstimator):
         classes : array, optional
             All labels that will ever come; those of the first y if not given.
         """
+        check_parameters(self, RULES)
         past: SequenceModel | None = getattr(self, "_model", None)
         if past is None:
             positions, labels = self._read_training(X, y)
-            every = labels if classes is None else np.asarray(classes)
-            known = _require_labels(np.unique(every))
+            known = require_labels(labels if classes is None else np.asarray(classes))
         else:
             positions = self._read(X)
             labels, known = read_labels(y, positions), self.classes_
-            _require_same_classes(classes, known)
+            check_same_classes(classes, known)
         target = known_labels(labels, known)
-        settings = self._settings(len(known))
-        rng = choose_generator(self.random_state)
+        solver = self._solver()
+        if solver.eta0 == "auto":
+            raise ValueError(
+                "eta0 must be a number for partial_fit, got 'auto', which needs more "
+                "than one epoch; choose for instance 0.1."
+            )
         if past is None:
-            kernels = self._fit_kernels(positions.table, rng)
-            past = _nothing(kernels, self.average, len(known))
+            kernels = self._fit_kernels(positions.table)
+            past = SequenceModel.empty(kernels, solver.average, len(known))
         else:
             kernels = past.kernels.extend(positions.table)
-        self._learn_once(past, kernels, positions, target, settings, known, rng)
+        self._learn_once(past, kernels, positions, target, solver, known)
         return self
 
     def predict(self, X: Any) -> list[np.ndarray]:
         """The labels of the highest score, one array per sequence."""
         check_is_fitted(self, "classes_")
         positions = self._read(X)
-        labels = viterbi(
-            self._model.scores(positions.table), self.transitions_, positions.starts
-        )
-        return positions.split(self.classes_[labels])
+        return positions.split(self.classes_[self._decode(positions)])
 
     def predict_marginals(self, X: Any) -> list[np.ndarray]:
         """Probability of each label at each position, (length, n_labels) arrays.
@@ -309,9 +270,8 @@ class SequenceLabeler(Saved, BaseEstimator):
                 "loss='crf' for probabilities."
             )
         positions = self._read(X)
-        found = marginals(
-            self._model.scores(positions.table), self.transitions_, positions.starts
-        )
+        scores = self._model.scores(positions.table)
+        found = marginals(scores, self.transitions_, positions.starts)
         return positions.split(found.labels)
 
     def position_scores(self, X: Any) -> list[np.ndarray]:
@@ -322,14 +282,12 @@ class SequenceLabeler(Saved, BaseEstimator):
 
     def score(self, X: Any, y: Any) -> float:
         """Share of the positions that get their label."""
-        right, _ = self._compare(X, y)
-        return float(right.mean())
+        return float(self._compare(X, y)[0].mean())
 
     def score_sequences(self, X: Any, y: Any) -> float:
         """Share of the sequences without any wrong label."""
         right, positions = self._compare(X, y)
-        whole = [bool(part.all()) for part in positions.split(right)]
-        return float(np.mean(whole))
+        return float(np.mean([part.all() for part in positions.split(right)]))
 
     def _learn_once(
         self,
@@ -337,46 +295,32 @@ class SequenceLabeler(Saved, BaseEstimator):
         kernels: SequenceKernels,
         positions: Positions,
         target: np.ndarray,
-        settings: _Settings,
+        solver: OnlineProximal,
         classes: np.ndarray,
-        rng: np.random.Generator,
     ) -> None:
         """One pass over new sequences, which follow the support positions."""
         n_old = past.kernels.n_reference
-        n_new = positions.table.shape[0]
-        features = [
-            sp.vstack([sp.csr_matrix((n_old, phi.shape[1])), sp.csr_matrix(phi)])
-            for phi in kernels.new_features(positions.table)
-        ]
-        blocks = kernels.blocks(features, n_old + n_new, self.memory_limit)
+        blocks = kernels.blocks_after(n_old, positions.table, self.memory_limit)
         # The support positions are a chain that is never visited.
         first = [0] if n_old else []
         starts = np.concatenate([first, positions.starts + n_old]).astype(np.int64)
         n_seen = past.n_sequences + positions.n_sequences
         weight = np.full(len(starts) - 1, n_seen / (len(starts) - 1))
-        problem = settings.problem(
-            blocks,
-            starts,
-            np.concatenate([np.zeros(n_old, np.int64), target]),
-            len(classes),
-            weight,
-        )
-        solver = self._solver()
-        if solver.eta0 == "auto":
-            raise ValueError(
-                "eta0 must be a number for partial_fit, got 'auto', which needs more "
-                "than one epoch; choose for instance 0.1."
-            )
-        start = _padded(past.progress, n_new)
+        target = np.concatenate([np.zeros(n_old, np.int64), target])
+        problem = self._problem(blocks, starts, target, len(classes), weight)
         descent = ChainDescent(
-            problem, start, averaged=self.average, radius=solver.projection(problem)
+            problem,
+            past.progress.with_positions(positions.table.shape[0]),
+            averaged=solver.average,
+            radius=solver.projection(problem),
         )
+        rng = choose_generator(self.random_state)
         order = len(first) + rng.permutation(positions.n_sequences)
         call = past.n_calls + 1
         steps = solver.steps(problem, call, descent.n_steps)[: len(order)]
         updates, loss = descent.run_pass(order, steps, rng)
         model = SequenceModel.keep_support(
-            kernels, descent.progress(), self.average, n_seen, call
+            kernels, descent.progress(), solver.average, n_seen, call
         )
         history = list(getattr(self, "history_", []))
         history.append(ChainEpoch(len(history) + 1, 0.0, np.nan, loss, updates))
@@ -441,27 +385,35 @@ class SequenceLabeler(Saved, BaseEstimator):
         }
 
     def _solver(self) -> OnlineProximal:
-        radius = self.radius
-        if radius is not None and not isinstance(radius, str):
-            radius = require_number("radius", radius, 0.0)
-        return OnlineProximal(
-            choose_epochs(self.max_iter),
-            self.step,
-            choose_eta0(self.eta0),
-            radius=radius,
-            average=bool(self.average),
-            random_state=choose_generator(self.random_state),
+        chosen = OnlineProximal() if self.solver is None else self.solver
+        epochs = chosen.epochs if self.max_iter is None else int(self.max_iter)
+        seed = choose_generator(self.random_state)
+        return replace(chosen, epochs=epochs, random_state=seed)
+
+    def _problem(
+        self,
+        blocks: ChainBlocks,
+        starts: np.ndarray,
+        target: np.ndarray,
+        n_labels: int,
+        weight: np.ndarray,
+    ) -> ChainProblem:
+        regularizer: Any = self.regularizer
+        if isinstance(regularizer, str):
+            regularizer = REGULARIZERS[regularizer]()
+        return ChainProblem(
+            blocks,
+            starts,
+            target,
+            n_labels,
+            chain_loss(self.loss, self.cost, n_labels),
+            chain_terms(regularizer, blocks.n_blocks, self.transitions),
+            float(self.C),
+            weight,
+            self.transitions != "none",
         )
 
-    def _settings(self, n_labels: int) -> _Settings:
-        return _Settings(
-            require_number("C", self.C, 0.0),
-            choose_chain_loss(self.loss, self.cost, n_labels),
-            choose_regularizer(self.regularizer),
-            choose_transitions(self.transitions),
-        )
-
-    def _fit_kernels(self, table: Any, rng: np.random.Generator) -> SequenceKernels:
+    def _fit_kernels(self, table: Any) -> SequenceKernels:
         specs: list[Kernel] = as_kernels(self.kernels)
         if self.kernels is None and self._columns is not None:
             specs = [Linear()]
@@ -472,11 +424,10 @@ class SequenceLabeler(Saved, BaseEstimator):
             feature_names=None if self._columns is None else self._columns.names,
             dtype=self.dtype,
             psd=self.psd,
-            random_state=rng,
+            random_state=choose_generator(self.random_state),
         )
 
     def _read_training(self, X: Any, y: Any) -> tuple[Positions, np.ndarray]:
-        Whole(0, optional=True, example=1).check("window", self.window)
         positions, columns = read_sequences(X, None, None, self.window)
         labels = read_labels(y, positions)
         self._columns = columns
@@ -487,64 +438,14 @@ class SequenceLabeler(Saved, BaseEstimator):
         return read_sequences(X, self._columns, self.n_features_in_)[0]
 
     def _compare(self, X: Any, y: Any) -> tuple[np.ndarray, Positions]:
-        predicted = self.predict(X)
+        check_is_fitted(self, "classes_")
         positions = self._read(X)
         labels = read_labels(y, positions)
-        if not predicted:
+        if not positions.n_sequences:
             raise ValueError("X must hold a sequence to score, got none; pass some.")
-        return np.concatenate(predicted) == labels, positions
+        return self.classes_[self._decode(positions)] == labels, positions
 
-
-def _require_labels(classes: np.ndarray) -> np.ndarray:
-    if len(classes) < 2:
-        raise ValueError(
-            "SequenceLabeler needs at least 2 labels to tell apart, got "
-            f"{classes.tolist()}; check y."
-        )
-    return classes
-
-
-def _require_same_classes(classes: Any, known: np.ndarray) -> None:
-    if classes is not None and not np.array_equal(np.unique(classes), known):
-        raise ValueError(
-            "classes must stay the same in every call to partial_fit, got "
-            f"{np.unique(classes).tolist()} after {known.tolist()}; leave the argument "
-            "out, or start a new model."
-        )
-
-
-def _chain_weight(sample_weight: Any, n_sequences: int) -> np.ndarray:
-    if sample_weight is None:
-        return np.ones(n_sequences)
-    weight = np.asarray(sample_weight, dtype=np.float64)
-    good = weight.shape == (n_sequences,) and np.isfinite(weight).all()
-    if not good or np.any(weight < 0.0) or not weight.any():
-        raise ValueError(
-            f"sample_weight must be {n_sequences} numbers >= 0, one per sequence and "
-            f"not all zero, got {sample_weight!r}; leave it out to count all alike."
-        )
-    return weight
-
-
-def _nothing(kernels: SequenceKernels, averaged: bool, n_labels: int) -> SequenceModel:
-    """A model that has learned nothing, on no positions."""
-    n_rows = sum(kernels.feature_columns)
-    zero = ChainWeights(
-        np.zeros((len(kernels.kernel_at), 0, n_labels)),
-        np.zeros((n_rows, n_labels)),
-        np.zeros((n_labels, n_labels)),
-    )
-    nobody = kernels.for_new_rows(np.empty(0, np.intp))
-    total = zero if averaged else None
-    return SequenceModel(nobody, ChainProgress(zero, total, 0), averaged, 0, 0)
-
-
-def _padded(progress: ChainProgress, n_new: int) -> ChainProgress:
-    """The same model with new positions, which have no coefficients yet."""
-
-    def grown(weights: ChainWeights) -> ChainWeights:
-        coef = np.pad(weights.coef, ((0, 0), (0, n_new), (0, 0)))
-        return ChainWeights(coef, weights.table, weights.pairs)
-
-    total = None if progress.total is None else grown(progress.total)
-    return ChainProgress(grown(progress.last), total, progress.n_steps)
+    def _decode(self, positions: Positions) -> np.ndarray:
+        """The best labels of all positions, by their places in `classes_`."""
+        scores = self._model.scores(positions.table)
+        return viterbi(scores, self.transitions_, positions.starts)

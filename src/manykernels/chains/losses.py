@@ -7,7 +7,7 @@ neighboring labels (transitions); see :mod:`manykernels.chains.decoder`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,3 +122,22 @@ class CRF:
     def cost_table(self, n_labels: int) -> Array:
         """No cost: probabilities do not ask for a margin."""
         return np.zeros((n_labels, n_labels))
+
+
+def chain_loss(name: str, cost: Any, n_labels: int) -> ChainLoss:
+    """A loss by name, "hinge" or "crf"; only the hinge knows costs.
+
+    Examples
+    --------
+    >>> chain_loss("crf", None, 2).name
+    'crf'
+    """
+    if name == "crf":
+        if cost is not None:
+            raise ValueError(
+                "cost belongs to loss='hinge', got it with loss='crf'; leave it out."
+            )
+        return CRF()
+    hinge = StructuredHinge(None if cost is None else np.asarray(cost, np.float64))
+    hinge.cost_table(n_labels)
+    return hinge

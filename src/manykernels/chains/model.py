@@ -134,6 +134,14 @@ class SequenceKernels:
         matrices = [] if self.sparse is None else self.sparse.sparse_stack()
         return ChainBlocks(stack, matrices, features, self.kernel_at, self.explicit_at)
 
+    def blocks_after(self, n_old: int, table: Any, limit: Any) -> ChainBlocks:
+        """Blocks of old positions, without explicit features, followed by new ones."""
+        features = [
+            sp.vstack([sp.csr_matrix((n_old, phi.shape[1])), sp.csr_matrix(phi)])
+            for phi in self.new_features(table)
+        ]
+        return self.blocks(features, n_old + table.shape[0], limit)
+
     def training_features(self) -> list[Any]:
         """Explicit features of the training positions."""
         return [] if self.explicit is None else self.explicit.features() or []
@@ -259,6 +267,20 @@ class SequenceModel:
                 "labels": total.pairs.shape == pairs.shape,
             },
         )
+
+    @classmethod
+    def empty(
+        cls, kernels: SequenceKernels, averaged: bool, n_labels: int
+    ) -> SequenceModel:
+        """A model that has learned nothing, on no positions."""
+        zero = ChainWeights(
+            np.zeros((len(kernels.kernel_at), 0, n_labels)),
+            np.zeros((sum(kernels.feature_columns), n_labels)),
+            np.zeros((n_labels, n_labels)),
+        )
+        progress = ChainProgress(zero, zero if averaged else None, 0)
+        kept = kernels.for_new_rows(np.empty(0, np.intp))
+        return cls(kept, progress, averaged, 0, 0)
 
     @property
     def weights(self) -> ChainWeights:

@@ -11,16 +11,32 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from manykernels.base import stored
 from manykernels.base.arrays import Array
-from manykernels.base.stored import storable
+from manykernels.base.stored import FLAG, Count, Either, Maybe, Real, storable
 from manykernels.chains.decoder import viterbi
 from manykernels.chains.descent import ChainDescent, ChainProgress
 from manykernels.chains.problem import ChainProblem, ChainWeights
+from manykernels.inputs.parameters import (
+    Flag,
+    Number,
+    OneOf,
+    Rules,
+    Whole,
+    check_parameters,
+    require_number,
+)
 from manykernels.solvers.loop import InterruptedFitWarning
 
 STEPS = ("constant", "sqrt", "epoch", "strong")
 TRIED_STEPS = (0.01, 0.1, 1.0, 10.0)
 TRIAL_EPOCHS = 5
+RULES: Rules = {
+    "epochs": Whole(example=20),
+    "step": OneOf(*STEPS),
+    "sigma": Number(optional=True),
+    "average": Flag(),
+}
 
 
 @storable
@@ -51,6 +67,15 @@ class ChainResult:
     stopped: bool
 
 
+@storable(
+    epochs=Count(1),
+    step=stored.OneOf(*STEPS),
+    eta0=Either(Real(0.0, above=True), stored.OneOf("auto")),
+    sigma=Maybe(Real(0.0, above=True)),
+    radius=Maybe(Real(0.0, above=True), stored.OneOf("bound")),
+    average=FLAG,
+    random_state=Maybe(Count()),
+)
 @dataclass(frozen=True)
 class OnlineProximal:
     r"""w <- prox_J( ... prox_1(w - eta g)), then projection on a ball.
@@ -93,20 +118,11 @@ class OnlineProximal:
     random_state: int | np.random.Generator | None = None
 
     def __post_init__(self) -> None:
-        if self.step not in STEPS:
-            raise ValueError(
-                f"step must be one of {', '.join(STEPS)}, got {self.step!r}; choose "
-                "'epoch' if in doubt."
-            )
-        if isinstance(self.eta0, str) and self.eta0 != "auto":
-            raise ValueError(
-                f"eta0 must be a positive number or 'auto', got {self.eta0!r}; try 0.1."
-            )
-        if isinstance(self.radius, str) and self.radius != "bound":
-            raise ValueError(
-                f"radius must be a positive number, 'bound' or None, got "
-                f"{self.radius!r}; choose None for no projection."
-            )
+        check_parameters(self, RULES)
+        if self.eta0 != "auto":
+            require_number("eta0", self.eta0, 0.0)
+        if self.radius not in (None, "bound"):
+            require_number("radius", self.radius, 0.0)
 
     def solve(
         self,

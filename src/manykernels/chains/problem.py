@@ -157,6 +157,11 @@ class ChainWeights:
             np.zeros((n_labels, n_labels)),
         )
 
+    def with_positions(self, n_new: int) -> ChainWeights:
+        """With coefficients of zero at new positions."""
+        coef = np.pad(self.coef, ((0, 0), (0, n_new), (0, 0)))
+        return ChainWeights(coef, self.table, self.pairs)
+
     def times(self, factor: float) -> ChainWeights:
         """All weights multiplied."""
         return ChainWeights(
@@ -197,8 +202,8 @@ class ChainProblem:
     def __post_init__(self) -> None:
         hidden = set(self.blocks.kernel_block)
         for term in self.terms:
-            everyone = term.blocks is None and bool(hidden)
-            if term.kind == "entries" and (everyone or hidden & set(term.blocks or ())):
+            touched = hidden if term.blocks is None else hidden & set(term.blocks)
+            if term.kind == "entries" and touched:
                 raise ValueError(
                     "sparse group lasso needs blocks of explicit features only, got "
                     "kernel blocks; use linear kernels or another regularizer."

@@ -1,4 +1,4 @@
-"""Wrapper methods for structured MKL, the rivals of SPOM: weights outside, SVM inside.
+"""Wrapper methods for structured MKL: weights outside, an SVM inside.
 
 Both solve a structured SVM on the combined kernel with Pegasos, which is
 :class:`OnlineProximal` with steps 1 / (lambda t), and change the weights in between.
@@ -20,6 +20,7 @@ from manykernels.chains.problem import (
     ChainWeights,
     chain_terms,
 )
+from manykernels.norms.prox import project_simplex
 from manykernels.norms.regularizers import SquaredL2
 
 # (epochs so far, the sparse MKL objective, kernel weights)
@@ -116,23 +117,10 @@ class StructuredWrapper:
             fresh = beta * norms
         else:
             slope = norms**2 / max(float(np.max(norms**2)), np.finfo(float).tiny)
-            fresh = project_simplex(beta + self.rate / np.sqrt(1.0 + round_) * slope)
+            length = self.rate / np.sqrt(1.0 + round_)
+            fresh = project_simplex((beta + length * slope)[None])[0]
         total = float(fresh.sum())
         return fresh / total if total > 0.0 else beta
-
-
-def project_simplex(point: Array) -> Array:
-    """The nearest point with entries >= 0 that sum to one.
-
-    Examples
-    --------
-    >>> project_simplex(np.array([0.5, 0.5, -1.0])).tolist()
-    [0.5, 0.5, 0.0]
-    """
-    falling = np.sort(point)[::-1]
-    excess = (np.cumsum(falling) - 1.0) / np.arange(1, len(point) + 1)
-    threshold = excess[np.flatnonzero(falling > excess)[-1]]
-    return np.asarray(np.maximum(point - threshold, 0.0))
 
 
 def _theta_norms(blocks: ChainBlocks, coef: Array) -> Array:

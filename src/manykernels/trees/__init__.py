@@ -14,6 +14,7 @@ from manykernels.trees.decoder import (
     tree_cost,
     tree_marginals,
 )
+from manykernels.trees.learning import TreeLearning
 from manykernels.trees.parser import DependencyParser
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "parse_conllu",
     "read_conllu",
     "TreeDistribution",
+    "TreeLearning",
     "best_tree",
     "best_trees",
     "tree_cost",

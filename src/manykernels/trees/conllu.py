@@ -6,15 +6,18 @@ import gzip
 import io
 import os
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
 
 PathLike = str | os.PathLike[str]
 
 N_COLUMNS = 10
 BLANK = "_"
+PUNCTUATION = "PUNCT"
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,34 @@ class Sentence:
         return len(self.forms)
 
 
+class ParsingScore(NamedTuple):
+    """Shares of words with the right head, and of sentences without an error."""
+
+    uas: float
+    uas_without_punctuation: float
+    sentences: float
+
+    @classmethod
+    def of(cls, sentences: Sequence[Sentence], heads: Sequence[Any]) -> ParsingScore:
+        """Predicted heads against those of the sentences.
+
+        Examples
+        --------
+        >>> truth = Sentence.of(["Go", "!"], ["VERB", "PUNCT"], [0, 1])
+        >>> ParsingScore.of([truth], [[0, 0]])
+        ParsingScore(uas=0.5, uas_without_punctuation=1.0, sentences=0.0)
+        """
+        pairs = zip(sentences, heads, strict=True)
+        right = [np.array(found) == sentence.heads for sentence, found in pairs]
+        words = np.concatenate(right)
+        kept = np.array([tag != PUNCTUATION for s in sentences for tag in s.upos])
+        return cls(
+            float(words.mean()),
+            float(words[kept].mean()) if kept.any() else float("nan"),
+            float(np.mean([one.all() for one in right])),
+        )
+
+
 def read_conllu(path: PathLike) -> list[Sentence]:
     """Sentences of a CoNLL-U file, plain or gzipped.
 
@@ -112,14 +143,14 @@ def parse_conllu(content: bytes | str, name: str = "CoNLL-U") -> Iterator[Senten
     >>> [len(sentence) for sentence in parse_conllu(line + "\n" + line)]
     [1, 1]
     """
-    part = _Part(name)
+    part = _SentenceLines(name)
     for number, line in enumerate(io.StringIO(_decoded(content, name)), 1):
         line = line.rstrip("\r\n")
         if line.strip():
             part.add(number, line)
         elif part.lines:
             yield part.sentence()
-            part = _Part(name)
+            part = _SentenceLines(name)
     if part.lines:
         yield part.sentence()
 
@@ -170,7 +201,7 @@ def _decoded(content: bytes | str, name: str) -> str:
         ) from error
 
 
-class _Part:
+class _SentenceLines:
     """The lines of one sentence while they are read."""
 
     def __init__(self, name: str) -> None:

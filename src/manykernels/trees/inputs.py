@@ -18,7 +18,13 @@ from manykernels.base.stored import (
     require_all,
     storable,
 )
-from manykernels.hot.trees import BIN_EDGES, MARGIN, Corpus, Templates
+from manykernels.hot.trees import (
+    BIN_EDGES,
+    MARGIN,
+    Corpus,
+    Templates,
+    parse_corpus,
+)
 from manykernels.trees.conllu import Sentence
 from manykernels.trees.templates import (
     FIELDS,
@@ -94,12 +100,6 @@ class Vocabulary:
         return Corpus(tokens, starts, heads)
 
 
-def split_heads(corpus: Corpus, heads: np.ndarray) -> list[np.ndarray]:
-    """One array per sentence from the heads in all rows."""
-    spans = zip(corpus.starts[:-1], corpus.starts[1:], strict=True)
-    return [heads[a + MARGIN + 1 : b - MARGIN].astype(np.int64) for a, b in spans]
-
-
 @dataclass(frozen=True)
 class Reach:
     """The longest arc between any two tags, by direction; longer ones are not tried.
@@ -119,8 +119,8 @@ class Reach:
     def of(cls, corpus: Corpus, sizes: Sequence[int], prune: bool) -> Reach:
         """From the heads of a corpus; any length if nothing is to be left out."""
         coarse, fine = FIELDS.index("upos"), FIELDS.index("xpos")
-        told = sizes[coarse] > N_SPECIAL + 1 or sizes[fine] > MOST_TAGS
-        field = coarse if told else fine
+        use_coarse = sizes[coarse] > N_SPECIAL + 1 or sizes[fine] > MOST_TAGS
+        field = coarse if use_coarse else fine
         n_tags = sizes[field]
         if not prune:
             return cls(field, np.full((n_tags, n_tags, 2), UNBOUNDED, np.int32))
@@ -221,6 +221,42 @@ class Layout:
         )
         return replace(layout, compiled=compiled)
 
+    @classmethod
+    def fit(
+        cls,
+        templates: tuple[ArcTemplate, ...],
+        sentences: Sequence[Sentence],
+        min_count: int,
+        prune_arcs: bool,
+        limit: int,
+    ) -> Layout:
+        """Vocabulary and longest arcs of sentences, and room for the weights."""
+        vocabulary = Vocabulary.of(sentences, min_count)
+        corpus = vocabulary.encode(sentences)
+        reach = Reach.of(corpus, vocabulary.sizes, prune_arcs)
+        return cls.of(templates, vocabulary, reach, limit)
+
+    def widen(self, sentences: Sequence[Sentence]) -> None:
+        """Arcs as long as those of new sentences are tried from now on."""
+        corpus, longest = self.vocabulary.encode(sentences), self.reach.longest
+        more = Reach.of(corpus, self.vocabulary.sizes, True)
+        np.maximum(longest, more.longest, out=longest)
+
+    def best_heads(
+        self,
+        weights: np.ndarray,
+        in_use: np.ndarray,
+        sentences: Sequence[Sentence],
+        single_root: bool,
+    ) -> list[np.ndarray]:
+        """The best tree of each sentence; templates not in use have no weights."""
+        corpus = self.vocabulary.encode(sentences)
+        heads = np.zeros(len(corpus.tokens), np.int32)
+        scales, n = in_use.astype(np.float64), len(sentences)
+        parse_corpus(corpus, self.compiled, weights, scales, single_root, 0, n, heads)
+        spans = zip(corpus.starts[:-1], corpus.starts[1:], strict=True)
+        return [heads[a + MARGIN + 1 : b - MARGIN].astype(np.int64) for a, b in spans]
+
     def only(self, texts: Iterable[str], limit: int) -> Layout:
         """With these templates only, whose tables may grow into the room of others."""
         kept = set(texts)
@@ -306,7 +342,7 @@ def check_sentences(sentences: Any, heads: bool = False) -> list[Sentence]:
     for i, sentence in enumerate(found):
         if not isinstance(sentence, Sentence):
             raise TypeError(
-                "expected sentences of manykernels.datasets, got "
+                "expected sentences of manykernels.trees, got "
                 f"{type(sentence).__name__} at position {i}; read them with "
                 "read_conllu, or make them with Sentence.of."
             )
@@ -323,9 +359,10 @@ def check_sentences(sentences: Any, heads: bool = False) -> list[Sentence]:
     return found
 
 
-def check_trees(sentences: Sequence[Sentence], single_root: bool) -> None:
-    """Refuse heads that form no tree, or one with several roots if that matters."""
-    for i, sentence in enumerate(sentences):
+def check_treebank(sentences: Any, single_root: bool) -> list[Sentence]:
+    """A list of sentences with heads that form trees, of one root if that matters."""
+    found = check_sentences(sentences, heads=True)
+    for i, sentence in enumerate(found):
         heads = sentence.heads or ()
         n_roots = sum(head == 0 for head in heads)
         if not _is_tree(heads):
@@ -338,6 +375,7 @@ def check_trees(sentences: Sequence[Sentence], single_root: bool) -> None:
                 f"expected one word with head 0 per sentence, got {n_roots} at "
                 f"position {i}; pass single_root=False, or leave out the sentence."
             )
+    return found
 
 
 def _is_tree(heads: Sequence[int]) -> bool:

@@ -20,12 +20,23 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from manykernels.base.stored import storable
+from manykernels.base import stored
+from manykernels.base.stored import Maybe, OneOf, Real, storable
 from manykernels.hot import trees as hot
 from manykernels.hot.prox import TermCodes
+from manykernels.inputs import parameters
+from manykernels.inputs.parameters import Flag, Number, Rules, check_parameters
 from manykernels.norms.regularizers import REGULARIZERS, term_codes
 from manykernels.solvers.loop import InterruptedFitWarning
 
+UPDATES = ("auto", "passive_aggressive", "gradient", "dual_averaging")
+PRUNING = ("group_lasso", "sparse_mkl")  # penalties that send templates to zero
+STEPS = {"hinge": 1.0, "crf": 5.0}
+RULES: Rules = {
+    "update": parameters.OneOf(*UPDATES),
+    "step": Number(optional=True),
+    "average": Flag(),
+}
 REMEMBERED = 512  # places of a template that are cleared one by one
 
 FloatArray = NDArray[np.float64]
@@ -48,7 +59,7 @@ Callback = Callable[[TreeEpoch], object]
 
 @dataclass(frozen=True)
 class TreeRule:
-    """How weights are learnt.
+    """How weights are learned.
 
     Parameters
     ----------
@@ -104,8 +115,66 @@ class TreeRule:
         return np.empty(table), np.empty(table), through, np.empty(table)
 
 
+@storable(
+    update=OneOf(*UPDATES), step=Maybe(Real(0.0, above=True)), average=stored.FLAG
+)
+@dataclass(frozen=True)
+class TreeLearning:
+    """Which steps a parser takes, and which of the weights on the way it keeps.
+
+    Parameters
+    ----------
+    update : {"auto", "passive_aggressive", "gradient", "dual_averaging"}
+        Steps as long as a sentence needs, `step` at most; steps of step / sqrt(epoch);
+        or weights made anew from all gradients so far, without which the regularizers
+        prune next to nothing. "auto" takes the first for the hinge loss without a
+        regularizer and the last for regularizers that prune.
+    step : float, optional
+        Length of a step, for arcs of unit length in feature space; by default 1, and
+        5 for the CRF loss, whose steps are weighted by probabilities.
+    average : bool
+        Keep the mean of the weights of all rounds rather than the last.
+
+    Examples
+    --------
+    >>> TreeLearning().rule("hinge", "sparse_mkl", 0.1).dual_averaging
+    True
+    """
+
+    update: str = "auto"
+    step: float | None = None
+    average: bool = True
+
+    def __post_init__(self) -> None:
+        check_parameters(self, RULES)
+
+    def rule(
+        self, loss: str, penalty: str | None, reg: float, single_root: bool = True
+    ) -> TreeRule:
+        """What a round does, for a loss and a penalty."""
+        plain = loss == "hinge" and penalty is None
+        update = self.update
+        if update == "passive_aggressive" and not plain:
+            raise ValueError(
+                "update='passive_aggressive' needs the hinge loss and no regularizer, "
+                f"got loss={loss!r} and regularizer={penalty!r}; use update='auto'."
+            )
+        if update == "auto":
+            update = "passive_aggressive" if plain else "gradient"
+            update = "dual_averaging" if penalty in PRUNING else update
+        return TreeRule(
+            loss,
+            penalty,
+            update == "passive_aggressive",
+            float(STEPS[loss] if self.step is None else self.step),
+            reg,
+            single_root,
+            update == "dual_averaging",
+        )
+
+
 class TreeState:
-    """Weights of all templates while they are learnt, and their sum over rounds.
+    """Weights of all templates while they are learned, and their sum over rounds.
 
     Weights to start from rule dual averaging out: their gradients are not known.
     """
@@ -161,7 +230,7 @@ class TreeState:
             if self.rounds or self.from_weights:
                 raise ValueError(
                     "dual averaging must start from zero, got weights that were "
-                    "learnt in another way; begin a new fit."
+                    "learned in another way; begin a new fit."
                 )
         elif self._sums_gradients and not sums_gradients:
             hot.flush_all(self.templates, self.tables)

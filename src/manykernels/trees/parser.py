@@ -1,10 +1,10 @@
-"""Dependency parsing with learnt feature templates."""
+"""Dependency parsing with learned feature templates."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -14,19 +14,18 @@ from manykernels.base.memory import parse_bytes, require_memory
 from manykernels.base.stored import Floats, ListOf, Part, Wholes, require_all
 from manykernels.files import Saved, by_weight
 from manykernels.hot import trees as hot
+from manykernels.inputs import parameters
 from manykernels.inputs.reporting import progress_callback
-from manykernels.trees.checks import PRUNING, check_params
-from manykernels.trees.conllu import Sentence, format_conllu
+from manykernels.trees.conllu import ParsingScore, Sentence, format_conllu
 from manykernels.trees.inputs import (
     Layout,
-    Reach,
-    Vocabulary,
     check_sentences,
-    check_trees,
-    split_heads,
+    check_treebank,
 )
 from manykernels.trees.learning import (
+    PRUNING,
     TreeEpoch,
+    TreeLearning,
     TreeRule,
     TreeState,
     learn_trees,
@@ -34,16 +33,19 @@ from manykernels.trees.learning import (
 )
 from manykernels.trees.templates import arc_templates
 
-PUNCTUATION = "PUNCT"
-STEPS = {"hinge": 1.0, "crf": 5.0}
-
-
-class ParsingScore(NamedTuple):
-    """Shares of words with the right head, and of sentences without an error."""
-
-    uas: float
-    uas_without_punctuation: float
-    sentences: float
+RULES: parameters.Rules = {
+    "loss": parameters.OneOf("hinge", "crf"),
+    "regularizer": parameters.OneOf(None, "squared_l2", "group_lasso", "sparse_mkl"),
+    "C": parameters.Number(),
+    "solver": parameters.OneOf(None, method="rule"),
+    "n_epochs": parameters.Whole(example=8),
+    "refit": parameters.Flag(),
+    "n_templates": parameters.Whole(optional=True),
+    "selection_epochs": parameters.Whole(example=2),
+    "single_root": parameters.Flag(),
+    "prune_arcs": parameters.Flag(),
+    "min_count": parameters.Whole(example=1),
+}
 
 
 class DependencyParser(Saved, BaseEstimator):
@@ -66,14 +68,9 @@ class DependencyParser(Saved, BaseEstimator):
         The last two prune templates; the last is 1/2 (sum of norms)^2, as in MKL.
     C : float
         Weight of the losses against the regularizer.
-    update : "auto", "passive_aggressive", "gradient" or "dual_averaging"
-        Steps as long as a sentence needs, `step` at most; steps of step / sqrt(epoch);
-        or weights made anew from all gradients so far, without which the regularizers
-        prune next to nothing. "auto" takes the first for the hinge loss without a
-        regularizer and the last for regularizers that prune.
-    step : float, optional
-        Length of a step, for arcs of unit length in feature space; by default 1, and
-        5 for the CRF loss, whose steps are weighted by probabilities.
+    solver : TreeLearning, optional
+        How to learn: the sort and the length of steps, and averaging; see
+        :class:`manykernels.trees.TreeLearning`.
     n_epochs : int
         Passes over the sentences.
     refit : bool
@@ -85,8 +82,6 @@ class DependencyParser(Saved, BaseEstimator):
         all that the regularizer leaves.
     selection_epochs : int
         Passes over the sentences of the first of two fits.
-    average : bool
-        Keep the mean of the weights of all rounds rather than the last.
     single_root : bool
         Exactly one word of a sentence hangs on the root.
     prune_arcs : bool
@@ -95,7 +90,7 @@ class DependencyParser(Saved, BaseEstimator):
     min_count : int
         Words and lemmas seen less often are treated as unknown.
     memory_limit : int or str
-        Memory for the weights while they are learnt; more means fewer collisions.
+        Memory for the weights while they are learned; more means fewer collisions.
     random_state : int, RandomState or None
         Order of the sentences.
     verbose : int
@@ -153,13 +148,11 @@ class DependencyParser(Saved, BaseEstimator):
         loss: str = "hinge",
         regularizer: str | None = None,
         C: float = 1.0,
-        update: str = "auto",
-        step: float | None = None,
+        solver: TreeLearning | None = None,
         n_epochs: int = 8,
         refit: bool = False,
         n_templates: int | None = None,
         selection_epochs: int = 2,
-        average: bool = True,
         single_root: bool = True,
         prune_arcs: bool = True,
         min_count: int = 1,
@@ -172,13 +165,11 @@ class DependencyParser(Saved, BaseEstimator):
         self.loss = loss
         self.regularizer = regularizer
         self.C = C
-        self.update = update
-        self.step = step
+        self.solver = solver
         self.n_epochs = n_epochs
         self.refit = refit
         self.n_templates = n_templates
         self.selection_epochs = selection_epochs
-        self.average = average
         self.single_root = single_root
         self.prune_arcs = prune_arcs
         self.min_count = min_count
@@ -197,9 +188,9 @@ class DependencyParser(Saved, BaseEstimator):
         y : None
             Ignored: sentences know their heads.
         """
-        check_params(self)
-        found = self._check_training(sentences)
-        layout = self._begin(found)
+        self._check_parameters()
+        found = check_treebank(sentences, self.single_root)
+        layout = self._lay_out(found)
         if self.refit:
             self._learn_in_two_fits(layout, found)
         else:
@@ -221,22 +212,20 @@ class DependencyParser(Saved, BaseEstimator):
         y : None
             Ignored.
         """
-        check_params(self)
-        found = self._check_training(sentences)
+        self._check_parameters()
+        found = check_treebank(sentences, self.single_root)
         if not hasattr(self, "templates_"):
             self._require_one_fit()
-            self._layout = self._begin(found)
+            self._layout = self._lay_out(found)
             self._state = TreeState(self._layout.compiled)
             self.history_, self.selection_history_ = [], []
         if self._state is None:
             self._state = TreeState(self._layout.compiled, self._weights)
-        self._widen_reach(found)
-        vocabulary = self._layout.vocabulary
-        lines, _ = self._learn(self._state, vocabulary, found, 1, bool(self.refit))
-        places = range(len(self.history_) + 1, len(self.history_) + len(lines) + 1)
-        self.history_ += [
-            line._replace(epoch=k) for k, line in zip(places, lines, strict=True)
-        ]
+        if self.prune_arcs:
+            self._layout.widen(found)
+        lines, _ = self._learn(self._state, self._layout, found, 1, self.refit)
+        done = len(self.history_) + 1
+        self.history_ += [x._replace(epoch=k) for k, x in enumerate(lines, done)]
         self._store(self._layout, self._state)
         self.n_iter_ = len(self.history_)
         return self
@@ -256,27 +245,13 @@ class DependencyParser(Saved, BaseEstimator):
         """
         check_is_fitted(self, "templates_")
         found = check_sentences(sentences)
-        corpus = self._layout.vocabulary.encode(found)
-        heads = np.zeros(len(corpus.tokens), np.int32)
-        hot.parse_corpus(
-            corpus,
-            self._layout.compiled,
-            self._weights,
-            self._in_use(),
-            bool(self.single_root),
-            0,
-            len(found),
-            heads,
+        in_use = self.template_weights_ > 0.0
+        return self._layout.best_heads(
+            self._weights, in_use, found, bool(self.single_root)
         )
-        return split_heads(corpus, heads)
 
     def parse(self, sentences: Any) -> list[Sentence]:
-        """The sentences with predicted heads; relations are left open.
-
-        Parameters
-        ----------
-        sentences : list of Sentence
-        """
+        """The sentences with predicted heads; relations are left open."""
         found = check_sentences(sentences)
         return [
             replace(s, heads=tuple(heads.tolist()), deprels=("_",) * len(s))
@@ -284,30 +259,18 @@ class DependencyParser(Saved, BaseEstimator):
         ]
 
     def predict_conllu(self, sentences: Any) -> str:
-        """The sentences with predicted heads as CoNLL-U text.
-
-        Parameters
-        ----------
-        sentences : list of Sentence
-        """
+        """The sentences with predicted heads as CoNLL-U text."""
         return format_conllu(self.parse(sentences))
 
     def arc_scores(self, sentence: Sentence) -> np.ndarray:
-        """scores[h, m] of every arc, minus infinity for those left out.
+        """scores[h, m] of every arc of a sentence; minus infinity for those left out.
 
-        Parameters
-        ----------
-        sentence : Sentence
-
-        Returns
-        -------
-        array (words + 1, words + 1)
+        The array has a row and a column for the root, and then one for each word.
         """
         check_is_fitted(self, "templates_")
         corpus = self._layout.vocabulary.encode(check_sentences([sentence]))
-        scores = hot.arc_scores(
-            corpus, self._layout.compiled, self._weights, self._in_use(), 0
-        )
+        in_use = (self.template_weights_ > 0.0).astype(float)
+        scores = hot.arc_scores(corpus, self._layout.compiled, self._weights, in_use, 0)
         return np.asarray(scores, dtype=np.float64)
 
     def score(
@@ -327,24 +290,9 @@ class DependencyParser(Saved, BaseEstimator):
         return result.uas if punctuation else result.uas_without_punctuation
 
     def evaluate(self, sentences: Any) -> ParsingScore:
-        """Attachment scores with and without punctuation, and whole sentences.
-
-        Parameters
-        ----------
-        sentences : list of Sentence
-        """
+        """Attachment scores with and without punctuation, and whole sentences."""
         found = check_sentences(sentences, heads=True)
-        right = [
-            heads == np.array(sentence.heads)
-            for sentence, heads in zip(found, self.predict(found), strict=True)
-        ]
-        words = np.concatenate(right)
-        kept = np.array([tag != PUNCTUATION for s in found for tag in s.upos])
-        return ParsingScore(
-            float(words.mean()),
-            float(words[kept].mean()) if kept.any() else float("nan"),
-            float(np.mean([one.all() for one in right])),
-        )
+        return ParsingScore.of(found, self.predict(found))
 
     def _require_fitted(self) -> None:
         check_is_fitted(self, "templates_")
@@ -389,25 +337,30 @@ class DependencyParser(Saved, BaseEstimator):
                 "first, got refit=True; call fit before it."
             )
 
-    def _check_training(self, sentences: Any) -> list[Sentence]:
-        found = check_sentences(sentences, heads=True)
-        check_trees(found, bool(self.single_root))
-        return found
+    def _check_parameters(self) -> None:
+        """Refuse parameters that no fit can follow, alone or together."""
+        parameters.check_parameters(self, RULES)
+        self._rule(1, False)
+        if self.n_templates is not None and not self.refit:
+            raise ValueError(
+                "n_templates needs a second fit of the templates that are kept, got "
+                "refit=False; pass refit=True."
+            )
+        prunes = self.n_templates is not None or self.regularizer in PRUNING
+        if self.refit and not prunes:
+            raise ValueError(
+                "refit needs a regularizer that prunes templates, or n_templates, got "
+                f"regularizer={self.regularizer!r}; pass regularizer='sparse_mkl'."
+            )
 
-    def _begin(self, sentences: Sequence[Sentence]) -> Layout:
-        """Vocabulary, longest arcs and room for the weights."""
-        templates = arc_templates(self.templates)
-        vocabulary = Vocabulary.of(sentences, self.min_count)
-        corpus = vocabulary.encode(sentences)
-        reach = Reach.of(corpus, vocabulary.sizes, bool(self.prune_arcs))
-        return Layout.of(templates, vocabulary, reach, parse_bytes(self.memory_limit))
-
-    def _widen_reach(self, sentences: Sequence[Sentence]) -> None:
-        """Arcs of new sentences are tried from now on."""
-        if self.prune_arcs:
-            vocabulary, longest = self._layout.vocabulary, self._layout.reach.longest
-            more = Reach.of(vocabulary.encode(sentences), vocabulary.sizes, True)
-            np.maximum(longest, more.longest, out=longest)
+    def _lay_out(self, sentences: Sequence[Sentence]) -> Layout:
+        return Layout.fit(
+            arc_templates(self.templates),
+            sentences,
+            self.min_count,
+            self.prune_arcs,
+            parse_bytes(self.memory_limit),
+        )
 
     def _learn_in_two_fits(self, layout: Layout, sentences: Sequence[Sentence]) -> None:
         """Choose templates, then learn from them alone; a fit that is ended is last."""
@@ -435,7 +388,7 @@ class DependencyParser(Saved, BaseEstimator):
         plain: bool,
     ) -> tuple[list[TreeEpoch], bool]:
         state = TreeState(layout.compiled)
-        found = self._learn(state, layout.vocabulary, sentences, n_epochs, plain)
+        found = self._learn(state, layout, sentences, n_epochs, plain)
         self._store(layout, state)
         self._state = None  # as large as the model itself
         return found
@@ -443,36 +396,33 @@ class DependencyParser(Saved, BaseEstimator):
     def _learn(
         self,
         state: TreeState,
-        vocabulary: Vocabulary,
+        layout: Layout,
         sentences: Sequence[Sentence],
         n_epochs: int,
         plain: bool,
     ) -> tuple[list[TreeEpoch], bool]:
-        corpus = vocabulary.encode(sentences)
-        rule = self._rule(len(sentences), plain, state.from_weights)
+        corpus = layout.vocabulary.encode(sentences)
+        rule = self._rule(len(sentences), plain)
+        if state.from_weights:
+            rule = replace(rule, dual_averaging=False)
         seed = check_random_state(self.random_state).randint(2**31)
         rng = np.random.default_rng([seed, state.rounds])
         callback = progress_callback(self.verbose, None, self.callback)
         return learn_trees(state, corpus, rule, n_epochs, rng, callback)
 
-    def _rule(self, n_sentences: int, plain: bool, from_weights: bool) -> TreeRule:
+    def _rule(self, n_sentences: int, plain: bool) -> TreeRule:
         """How to learn; `plain`: without the regularizer, by the default steps."""
-        regularizer = None if plain else self.regularizer
-        update = "auto" if plain else self.update
-        if update == "auto":
-            update = _default_update(self.loss, regularizer)
-        return TreeRule(
-            self.loss,
-            regularizer,
-            update == "passive_aggressive",
-            float(STEPS[self.loss] if self.step is None else self.step),
-            1.0 / (float(self.C) * n_sentences),
-            bool(self.single_root),
-            update == "dual_averaging" and not from_weights,
-        )
+        solver = replace(self._solver, update="auto") if plain else self._solver
+        penalty = None if plain else self.regularizer
+        reg = 1.0 / (float(self.C) * n_sentences)
+        return solver.rule(self.loss, penalty, reg, self.single_root)
+
+    @property
+    def _solver(self) -> TreeLearning:
+        return TreeLearning() if self.solver is None else self.solver
 
     def _store(self, layout: Layout, state: TreeState) -> None:
-        self._weights = state.average() if self.average else state.last()
+        self._weights = state.average() if self._solver.average else state.last()
         self._layout = layout
         self._set_templates()
 
@@ -487,19 +437,8 @@ class DependencyParser(Saved, BaseEstimator):
         ]
         self.n_features_ = int(np.count_nonzero(self._weights))
 
-    def _in_use(self) -> np.ndarray:
-        """1 for the templates that are to be looked up, 0 for the others."""
-        return (self.template_weights_ > 0.0).astype(float)
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = False
         tags.target_tags.required = False
         return tags
-
-
-def _default_update(loss: str, regularizer: str | None) -> str:
-    if regularizer in PRUNING:
-        return "dual_averaging"
-    plain = loss == "hinge" and regularizer is None
-    return "passive_aggressive" if plain else "gradient"
