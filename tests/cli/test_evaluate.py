@@ -5,7 +5,6 @@ import os
 
 import numpy as np
 import pytest
-from sklearn.linear_model import Ridge
 from sklearn.metrics import (
     accuracy_score,
     balanced_accuracy_score,
@@ -15,8 +14,6 @@ from sklearn.metrics import (
 )
 
 import manykernels as mk
-from manykernels.cli.metrics import measure
-from manykernels.cli.readers.columns import Sample
 from tests.cli.conftest import NAMES
 
 
@@ -106,11 +103,6 @@ def test_unknown_labels_and_columns(model, iris, refused, tmp_path):
         *("evaluate", model, iris.path("test.csv"), "-t", "color"),
         parts=["expected one of the columns", "'color'"],
     )
-
-
-def test_other_models_are_refused():
-    with pytest.raises(ValueError, match="evaluate knows classifiers, got Ridge"):
-        measure(Ridge(), Sample(np.ones((2, 1))), np.ones(2))
 
 
 # --- inspect ---------------------------------------------------------------------

@@ -8,8 +8,7 @@ from sklearn.datasets import load_iris
 
 from manykernels import MKLClassifier
 from manykernels.report import plot_convergence, plot_fit, plot_gap, plot_weights
-from manykernels.report.bars import weight_bars
-from manykernels.report.pictures import COLORS
+from manykernels.report.pictures import COLORS, weight_bars
 from manykernels.solvers import Epoch
 
 HISTORY = [

@@ -4,26 +4,33 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import typer
-from rich.console import Console
+from sklearn.model_selection import (
+    GroupShuffleSplit,
+    ShuffleSplit,
+    StratifiedShuffleSplit,
+)
 
 from manykernels.cli import options as opt
-from manykernels.cli.data import Source, require_one_stdin
-from manykernels.cli.errors import INTERRUPTED
-from manykernels.cli.learning import build_model, choose_kernels, fit_model, hold_out
-from manykernels.cli.metrics import measure
-from manykernels.cli.outputs import check_output, print_json, write_json
-from manykernels.cli.progress import shown_epochs, shown_warnings
+from manykernels.cli.errors import fail, one_line
+from manykernels.cli.metrics import measure_rows, metric_lines, summary_lines
+from manykernels.cli.outputs import (
+    check_output,
+    print_json,
+    require_one_stdin,
+    write_json,
+)
+from manykernels.cli.progress import leave_if_interrupted, watched
 from manykernels.cli.readers.columns import Roles, Sample
-from manykernels.cli.readers.labels import as_labels, labels_like
-from manykernels.cli.summary import describe, metric_lines, model_lines
-from manykernels.solvers.loop import InterruptedFitWarning
+from manykernels.cli.readers.kernel_files import choose_kernels
+from manykernels.cli.readers.labels import as_labels, as_values, labels_like
+from manykernels.cli.rows import Source, with_names
+from manykernels.mkl import MKLClassifier, MKLRegressor
 
-Labeled = tuple[Sample, np.ndarray]
+Known = tuple[Sample, np.ndarray]  # rows and their labels or values
 
 
 def fit(
@@ -33,6 +40,7 @@ def fit(
     group: opt.Group = None,
     weight: opt.Weight = None,
     drop: opt.Drop = None,
+    regression: opt.Regression = False,
     kernels: opt.Kernels = None,
     p: opt.P = None,
     C: opt.C = None,
@@ -58,7 +66,7 @@ def fit(
     verbose: opt.Verbose = False,
     quiet: opt.Quiet = False,
 ) -> None:
-    """Learn a classifier and the weight of every kernel from a file.
+    """Learn a model and the weight of every kernel from a file.
 
     manykernels fit train.csv --target kind --kernels "rbf@pixel*; linear" -m model.mk
     """
@@ -67,7 +75,8 @@ def fit(
     check_output("--checkpoint", checkpoint)
     require_one_stdin(data, test)
     model = build_model(
-        choose_kernels(kernels),
+        MKLRegressor if regression else MKLClassifier,
+        kernels=choose_kernels(kernels),
         p=p,
         C=C,
         loss=loss,
@@ -86,16 +95,63 @@ def fit(
     )
     roles = Roles(target, weight, group, tuple(drop or ()))
     source = Source(data, format, header)
-    learn, checks = _read(source, roles, test, holdout, seed)
-    console = Console(stderr=True)
+    learn, checks = _read(source, roles, test, holdout, seed, regression)
     began = time.perf_counter()
-    with shown_warnings(console) as seen, shown_epochs(model, console, verbose, quiet):
+    with watched(model, verbose, quiet) as seen:
         fit_model(model, *learn)
     model.save(model_path)
-    content = _content(model, learn, checks, time.perf_counter() - began, model_path)
+    content = {"model": str(model_path), "rows": len(learn[1]), **model.summary()}
+    content["seconds"] = time.perf_counter() - began
+    for name, (sample, y) in checks.items():
+        X = with_names(sample.X, learn[0].names)
+        content[name] = measure_rows(model, X, y, sample.weight)
     _report(content, list(checks), metrics, as_json, quiet)
-    if InterruptedFitWarning in seen:
-        raise typer.Exit(INTERRUPTED)
+    leave_if_interrupted(seen)
+
+
+def build_model(estimator: Any, **options: Any) -> Any:
+    """An estimator with the options that were given; it knows the others."""
+    given = opt.chosen(**options)
+    unknown = sorted(set(given) - set(estimator().get_params()))
+    if unknown:
+        fail(
+            f"expected options of {estimator.__name__}, got --"
+            f"{unknown[0].replace('_', '-')}, which it does not have; leave it out"
+        )
+    return estimator(**given)
+
+
+def fit_model(model: Any, sample: Sample, y: np.ndarray) -> Any:
+    """Fit on rows of a file; the model remembers the names of its columns."""
+    if model.kernels is None and sample.given:
+        model.set_params(kernels="precomputed")
+    X = with_names(sample.X, sample.names)
+    return model.fit(X, y, sample_weight=sample.weight)
+
+
+def hold_out(
+    sample: Sample, y: np.ndarray, share: float, seed: int | None, by_class: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows to learn from and rows to evaluate; groups stay together."""
+    if not 0.0 < share < 1.0:
+        fail(f"--holdout must be a share between 0 and 1, got {share:g}; try 0.2")
+    if sample.given:
+        fail(
+            "--holdout needs columns, got kernel values, whose training rows "
+            "must be known when predicting; pass held-out rows with --test"
+        )
+    splitter: Any = StratifiedShuffleSplit if by_class else ShuffleSplit
+    splitter = splitter if sample.group is None else GroupShuffleSplit
+    split = splitter(n_splits=1, test_size=share, random_state=seed)
+    try:
+        learn, rest = next(split.split(np.empty(len(y)), y, sample.group))
+    except ValueError as error:
+        why = one_line(error).rstrip(".")
+        fail(
+            f"--holdout {share:g} must leave rows of every class (or group) on both "
+            f"sides, which failed ({why}); choose another share"
+        )
+    return learn, rest
 
 
 def _read(
@@ -104,37 +160,25 @@ def _read(
     test: str | None,
     holdout: float | None,
     seed: int | None,
-) -> tuple[Labeled, dict[str, Labeled]]:
+    regression: bool,
+) -> tuple[Known, dict[str, Known]]:
     """Rows to learn from, and rows to evaluate by name; all before the fit."""
     sample, raw = source.read_labeled(roles)
-    y = as_labels(raw)
-    checks: dict[str, Labeled] = {}
+    y = as_values(raw) if regression else as_labels(raw)
+    checks: dict[str, Known] = {}
     if test is not None:
         n_features = sample.X.shape[1]
         same = replace(roles, features=sample.names, n_features=n_features)
         # Columns found by name need no others to be there.
         same = same if sample.names is None else replace(same, group=None)
-        rows, labels = replace(source, path=test).read_labeled(same)
-        checks["test"] = rows, labels_like(labels, np.unique(y))
+        rows, found = replace(source, path=test).read_labeled(same)
+        known = as_values(found) if regression else labels_like(found, np.unique(y))
+        checks["test"] = rows, known
     if holdout is not None:
-        learn, rest = hold_out(sample, y, holdout, seed)
+        learn, rest = hold_out(sample, y, holdout, seed, not regression)
         checks["holdout"] = sample.take(rest), y[rest]
         sample, y = sample.take(learn), y[learn]
     return (sample, y), checks
-
-
-def _content(
-    model: Any,
-    learn: Labeled,
-    checks: dict[str, Labeled],
-    seconds: float,
-    path: Path,
-) -> dict[str, Any]:
-    names = vars(model).pop("feature_names_in_", None)  # as in Loaded.of
-    content = {"model": str(path), "rows": len(learn[1])}
-    content |= describe(model, None if names is None else list(names))
-    content["seconds"] = seconds
-    return content | {name: measure(model, *rows) for name, rows in checks.items()}
 
 
 def _report(
@@ -149,7 +193,7 @@ def _report(
     if as_json:
         print_json(content)
     elif not quiet:
-        for line in model_lines(content):
+        for line in summary_lines({k: content[k] for k in content if k not in checks}):
             typer.echo(line)
         for name in checks:
             typer.echo(f"\n{name} rows")

@@ -12,20 +12,15 @@ import typer
 from manykernels.chains import SequenceLabeler
 from manykernels.cli import options as opt
 from manykernels.cli.errors import fail
-from manykernels.cli.learning import choose_kernels
-from manykernels.cli.outputs import STDOUT
+from manykernels.cli.metrics import metric_lines, summary_lines
+from manykernels.cli.outputs import STDOUT, check_learning, load_as, tell
+from manykernels.cli.progress import learn_and_save
+from manykernels.cli.readers.kernel_files import choose_kernels
 from manykernels.cli.readers.sequences import (
     TokenLines,
     as_arrays,
     as_tokens,
     parse_token_lines,
-)
-from manykernels.cli.structured import (
-    check_files,
-    chosen,
-    learn_and_save,
-    load_as,
-    tell,
 )
 
 Tokens = Annotated[
@@ -117,17 +112,15 @@ def label(
 
     manykernels label new.txt --model tagger.mk --out labeled.txt
     """
-    check_files(data, train, model, out, "label")
+    check_learning(data, train, model, out, "label")
     if window < 0:
         fail(f"--window must be 0 or more, got {window}; try 1")
-    lines = None if data is None else _read(data)
     if train is None:
-        labeler = load_as(SequenceLabeler, "labeler", model)
+        labeler = load_as("sequences", "labeler", model)
     else:
         labeler = SequenceLabeler(
             choose_kernels(kernels),
-            verbose=verbose,
-            **chosen(
+            **opt.chosen(
                 regularizer=regularizer,
                 loss=loss,
                 C=C,
@@ -135,19 +128,29 @@ def label(
                 random_state=seed,
             ),
         )
-        _learn(labeler, _read(train), window, model)
-    if lines is None:
-        tell(_described(labeler), as_json)
+        _learn(labeler, _read(train), window, model, verbose)
+    if data is None:
+        tell(labeler.summary(), as_json, summary_lines)
     elif score:
-        X, y = _labeled(labeler, lines)
-        accuracy = labeler.score(X, y), labeler.score_sequences(X, y)
-        tell(dict(zip(("tokens", "sequences"), accuracy, strict=True)), as_json)
+        tell(evaluate_sequences(labeler, data), as_json, metric_lines)
     else:
-        _write(out, lines, labeler.predict(_inputs(labeler, lines)))
+        label_sequences(labeler, data, out)
+
+
+def label_sequences(labeler: Any, data: str, out: str) -> None:
+    """Write the tokens of a file with their labels in a column after the others."""
+    lines = _read(data)
+    _write(out, lines, labeler.predict(_inputs(labeler, lines)))
+
+
+def evaluate_sequences(labeler: Any, data: str) -> dict[str, Any]:
+    """The shares of tokens and of whole sequences that are right."""
+    X, y = _labeled(labeler, _read(data))
+    return {"tokens": labeler.score(X, y), "sequences": labeler.score_sequences(X, y)}
 
 
 def _learn(
-    labeler: SequenceLabeler, lines: TokenLines, window: int, path: Path
+    labeler: SequenceLabeler, lines: TokenLines, window: int, path: Path, verbose: bool
 ) -> None:
     if lines.n_columns < 2:
         fail(
@@ -160,7 +163,7 @@ def _learn(
         X = as_tokens(features)
         labeler.window = window
     y = [np.array(labels) for labels in lines.column(lines.n_columns - 1)]
-    learn_and_save(lambda: labeler.fit(X, y), path)
+    learn_and_save(labeler, path, verbose, X, y)
 
 
 def _inputs(labeler: SequenceLabeler, lines: TokenLines) -> Any:
@@ -198,7 +201,7 @@ def _labeled(labeler: SequenceLabeler, lines: TokenLines) -> tuple[Any, Any]:
     n_columns = _columns_of(labeler)
     if lines.n_columns != n_columns + 1:
         fail(
-            f"--score needs labels after the {n_columns} columns of training, got "
+            f"expected labels after the {n_columns} columns of training, got "
             f"{lines.n_columns} columns; add them"
         )
     kind = labeler.classes_.dtype.type
@@ -229,17 +232,3 @@ def _write(path: str, lines: TokenLines, labels: list[np.ndarray]) -> None:
         sys.stdout.write(text)
     else:
         Path(path).write_text(text, encoding="utf-8")
-
-
-def _described(labeler: SequenceLabeler) -> dict[str, Any]:
-    order = np.argsort(-labeler.kernel_weights_)
-    return {
-        "labels": len(labeler.classes_),
-        "features": labeler.n_features_in_,
-        "epochs": labeler.n_iter_,
-        "objective": labeler.objective_,
-        "kernels": [
-            f"{labeler.kernel_names_[f]} {labeler.kernel_weights_[f]:.3f}"
-            for f in order
-        ],
-    }

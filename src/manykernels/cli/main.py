@@ -10,12 +10,10 @@ import typer
 
 from manykernels.cli.demo import demo
 from manykernels.cli.errors import fail, plain_errors
-from manykernels.cli.evaluate import evaluate
 from manykernels.cli.fit import fit
-from manykernels.cli.inspect import inspect
 from manykernels.cli.label import label
+from manykernels.cli.models import evaluate, inspect, predict
 from manykernels.cli.parse import parse
-from manykernels.cli.predict import predict
 
 
 def bench(

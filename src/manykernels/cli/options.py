@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 FILE, ROLES, MODEL, REPORT = "Files", "Columns", "Learning", "Output"
 
+
+def chosen(**given: Any) -> dict[str, Any]:
+    """The parameters that were given; the estimator knows the others.
+
+    Examples
+    --------
+    >>> chosen(C=2.0, loss=None)
+    {'C': 2.0}
+    """
+    return {name: value for name, value in given.items() if value is not None}
+
+
 Data = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="CSV, TSV, Parquet, LIBSVM or NPZ file; - for standard input.",
+        help="CSV, TSV, Parquet, LIBSVM or NPZ file; tokens or CoNLL-U for models of "
+        "those; - for standard input.",
     ),
 ]
 Model = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="File that 'manykernels fit' wrote.")
+    Path, typer.Argument(metavar="MODEL", help="File that a command or save wrote.")
 ]
 Format = Annotated[
     str | None,
@@ -86,6 +99,14 @@ Drop = Annotated[
     ),
 ]
 
+Regression = Annotated[
+    bool,
+    typer.Option(
+        "--regression",
+        help="The target is a number to predict, not a class.",
+        rich_help_panel=MODEL,
+    ),
+]
 Kernels = Annotated[
     str | None,
     typer.Option(

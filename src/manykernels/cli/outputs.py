@@ -7,7 +7,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
@@ -16,6 +16,7 @@ import numpy as np
 import typer
 
 from manykernels.cli.errors import fail
+from manykernels.files import load
 
 STDOUT = "-"
 PICTURE_FORMATS = (".pdf", ".png", ".svg")
@@ -33,6 +34,48 @@ def check_output(option: str, path: str | Path | None) -> None:
         fail(f"{option} must be writable, got the folder '{path}'; name a file in it")
     if not os.access(place if place.exists() else place.parent, os.W_OK):
         fail(f"{option} must be writable, got '{path}'; change its permissions")
+
+
+def require_one_stdin(*sources: str | None) -> None:
+    """Refuse to read two files from standard input."""
+    if sources.count(STDOUT) > 1:  # both have the same name
+        fail("expected at most one file from standard input, got two; name the other")
+
+
+def check_learning(
+    data: str | None, train: str | None, model: Path, out: str, purpose: str
+) -> None:
+    """Refuse what cannot work before anything is read; `purpose`: what DATA is for."""
+    if data is None and train is None:
+        fail(f"expected a file to {purpose}, or --train, got neither; name one")
+    require_one_stdin(data, train)
+    check_output("--out", out)
+    if train is not None:
+        check_output("--model", model)
+
+
+def load_as(kind: str, name: str, path: Path) -> Any:
+    """The model in a file, which must read files of this kind."""
+    model = load(path)
+    if model.input_kind != kind:
+        fail(
+            f"expected the file of a {name}, got one of {type(model).__name__}; learn "
+            f"a {name} with --train"
+        )
+    return model
+
+
+def tell(
+    content: dict[str, Any],
+    as_json: bool,
+    lines: Callable[[dict[str, Any]], Iterable[str]],
+) -> None:
+    """Lines for people, or JSON for machines, on standard output."""
+    if as_json:
+        print_json(content)
+        return
+    for line in lines(content):
+        typer.echo(line)
 
 
 def check_picture(option: str, path: Path | None) -> None:

@@ -9,14 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from manykernels.cli import options as opt
-from manykernels.cli.readers.tables import STDIN
-from manykernels.cli.structured import (
-    check_files,
-    chosen,
-    learn_and_save,
-    load_as,
-    tell,
-)
+from manykernels.cli.metrics import metric_lines, summary_lines
+from manykernels.cli.outputs import STDOUT, check_learning, load_as, tell
+from manykernels.cli.progress import learn_and_save
 from manykernels.trees import DependencyParser
 from manykernels.trees.conllu import (
     Sentence,
@@ -127,18 +122,16 @@ def parse(
 
     manykernels parse new.conllu --model parser.mk --out parsed.conllu
     """
-    check_files(data, train, model, out, "parse")
-    sentences = None if data is None else _read(data)
+    check_learning(data, train, model, out, "parse")
     if train is None:
-        parser = load_as(DependencyParser, "parser", model)
+        parser = load_as("sentences", "parser", model)
     else:
         parser = DependencyParser(
             _templates(templates),
             regularizer=regularizer,
             refit=refit,
             n_templates=n_templates,
-            verbose=int(verbose),
-            **chosen(
+            **opt.chosen(
                 loss=loss,
                 C=C,
                 n_epochs=epochs,
@@ -146,14 +139,23 @@ def parse(
                 random_state=seed,
             ),
         )
-        known = _read(train)
-        learn_and_save(lambda: parser.fit(known), model)
-    if sentences is None:
-        tell(_described(parser), as_json)
+        learn_and_save(parser, model, verbose, _read(train))
+    if data is None:
+        tell(parser.summary(), as_json, summary_lines)
     elif score:
-        tell(parser.evaluate(sentences)._asdict(), as_json)
+        tell(evaluate_sentences(parser, data), as_json, metric_lines)
     else:
-        _write(out, parser.parse(sentences))
+        parse_sentences(parser, data, out)
+
+
+def parse_sentences(parser: Any, data: str, out: str) -> None:
+    """Write the sentences of a file with the heads that the parser finds."""
+    _write(out, parser.parse(_read(data)))
+
+
+def evaluate_sentences(parser: Any, data: str) -> dict[str, Any]:
+    """The shares of words and sentences whose heads are right."""
+    return dict(parser.evaluate(_read(data))._asdict())
 
 
 def _templates(text: str) -> Any:
@@ -162,24 +164,13 @@ def _templates(text: str) -> Any:
 
 
 def _read(path: str) -> list[Sentence]:
-    if path == STDIN:
+    if path == STDOUT:
         return list(parse_conllu(sys.stdin.buffer.read(), "standard input"))
     return read_conllu(path)
 
 
 def _write(path: str, sentences: list[Sentence]) -> None:
-    if path == STDIN:
+    if path == STDOUT:
         sys.stdout.write(format_conllu(sentences))
     else:
         write_conllu(path, sentences)
-
-
-def _described(parser: DependencyParser) -> dict[str, Any]:
-    return {
-        "templates": len(parser.templates_),
-        "selected": len(parser.selected_templates_),
-        "features": parser.n_features_,
-        "epochs": parser.n_iter_,
-        "training_accuracy": parser.history_[-1].accuracy,
-        "strongest": parser.selected_templates_[:10],
-    }

@@ -1,21 +1,71 @@
-"""What people see on standard error while a fit runs."""
+"""What people see on standard error while a command works."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
+import typer
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from manykernels.cli.errors import one_line
-from manykernels.solvers import Epoch
+from manykernels.cli.errors import INTERRUPTED, one_line
+from manykernels.inputs.reporting import epoch_text
+from manykernels.solvers.loop import InterruptedFitWarning
+
+Tell = Callable[[str], None]
 
 
 @contextmanager
-def shown_warnings(console: Console) -> Iterator[list[type[Warning]]]:
+def changing_line(console: Console, first: str) -> Iterator[Tell]:
+    """One line with a clock that changes, and vanishes at the end."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    # A pipe or a log file gets no line that changes.
+    hidden = not console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=hidden) as shown:
+        task = shown.add_task(first, total=None)
+        yield lambda text: shown.update(task, description=text)
+
+
+@contextmanager
+def watched(
+    model: Any, verbose: bool = False, quiet: bool = False
+) -> Iterator[list[type[Warning]]]:
+    """Show a fit: warnings, and a line per epoch or one that changes.
+
+    Yields the list of the warnings that came.
+    """
+    console = Console(stderr=True)
+    with _shown_warnings(console) as seen:
+        if verbose or quiet:
+            model.set_params(verbose=int(verbose))
+            yield seen
+        else:
+            with changing_line(console, "preparing") as tell:
+                model.set_params(callback=lambda line: tell(epoch_text(line)))
+                yield seen
+    model.set_params(verbose=0, callback=None)
+
+
+def learn_and_save(model: Any, path: Path, verbose: bool, *data: Any) -> None:
+    """Fit and write the model; after Ctrl-C what was learnt so far, and exit 130."""
+    with watched(model, verbose) as seen:
+        model.fit(*data)
+    model.save(path)
+    leave_if_interrupted(seen)
+
+
+def leave_if_interrupted(seen: list[type[Warning]]) -> None:
+    """End the command as shells expect it, if Ctrl-C ended the fit."""
+    if InterruptedFitWarning in seen:
+        raise typer.Exit(INTERRUPTED)
+
+
+@contextmanager
+def _shown_warnings(console: Console) -> Iterator[list[type[Warning]]]:
     """Print every warning as one line; yields the list of those that came."""
     seen: list[type[Warning]] = []
 
@@ -27,28 +77,3 @@ def shown_warnings(console: Console) -> Iterator[list[type[Warning]]]:
     with warnings.catch_warnings():
         warnings.showwarning = show
         yield seen
-
-
-@contextmanager
-def shown_epochs(
-    model: Any, console: Console, verbose: bool, quiet: bool
-) -> Iterator[None]:
-    """Show the epochs of a fit: a line each, or one line that changes."""
-    if verbose or quiet:
-        model.set_params(verbose=int(verbose))
-        yield
-        model.set_params(verbose=0)
-        return
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    # A pipe or a log file gets no line that changes.
-    hidden = not console.is_terminal
-    with Progress(*columns, console=console, transient=True, disable=hidden) as shown:
-        task = shown.add_task("preparing kernels", total=None)
-
-        def show(line: Epoch) -> None:
-            gap = f"gap {line.gap:.2g} (goal {model.tol:g})"
-            shown.update(task, description=f"epoch {line.epoch}, {gap}")
-
-        model.set_params(callback=show)
-        yield
-        model.set_params(callback=None)

@@ -1,10 +1,11 @@
 """Pictures of fitted models."""
 
-from manykernels.report.interactions import plot_interactions
 from manykernels.report.pictures import (
     plot_convergence,
     plot_fit,
     plot_gap,
+    plot_interactions,
+    plot_model,
     plot_weights,
 )
 
@@ -13,5 +14,6 @@ __all__ = [
     "plot_fit",
     "plot_gap",
     "plot_interactions",
+    "plot_model",
     "plot_weights",
 ]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from manykernels.base.extras import require_library
-from manykernels.report.bars import weight_bars
 from manykernels.solvers import Epoch
 
 if TYPE_CHECKING:
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
 COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
 GRAY = "#666666"
 MOST_BARS = 16
+MOST_INTERACTIONS = 20
 
 
 def plot_weights(
@@ -58,7 +58,7 @@ def plot_weights(
     ax.set_title("What the model listens to")
     if any(order):
         ax.legend(loc="lower right", fontsize=8)
-    tidy(ax)
+    _tidy(ax)
 
 
 def plot_convergence(ax: Axes, history: Sequence[Epoch]) -> None:
@@ -115,7 +115,7 @@ def plot_fit(
     ['kernel weight (all sum to 1)', '', 'epoch']
     """
     _require_fitted(model)
-    figure = new_figure(10.0, 4.6)
+    figure = _new_figure(10.0, 4.6)
     grid = figure.add_gridspec(2, 2, width_ratios=(1.15, 1.0), height_ratios=(1.6, 1.0))
     weights = figure.add_subplot(grid[:, 0])
     plot_weights(weights, model.kernel_names_, model.kernel_weights_, groups)
@@ -129,7 +129,80 @@ def plot_fit(
     return figure
 
 
-def new_figure(width: float, height: float) -> Figure:
+def plot_interactions(
+    model: Any, ax: Axes | None = None, limit: int = MOST_INTERACTIONS
+) -> Any:
+    """Draw one horizontal bar per interaction, strongest on top.
+
+    Bars are coefficients of products of scaled columns, colored by sign; where a
+    product is no single feature they are kernel weights.
+
+    Parameters
+    ----------
+    model : fitted PolynomialMKLRegressor or PolynomialMKLClassifier
+    ax : matplotlib Axes, optional
+        Where to draw; by default on a new figure.
+    limit : int
+        Interactions shown at most.
+
+    Returns
+    -------
+    figure : matplotlib Figure
+
+    Examples
+    --------
+    >>> import manykernels as mk
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(80, 6))
+    >>> model = mk.PolynomialMKLRegressor().fit(X, X[:, 0] * X[:, 2] - X[:, 4])
+    >>> figure = plot_interactions(model)
+    >>> [text.get_text() for text in figure.axes[0].get_yticklabels()]
+    ['x4', 'x0 * x2']
+    """
+    _require_interactions(model)
+    table = model.interactions_
+    shown = min(limit, table.n_rows)
+    ax = _new_figure(6.4, 1.6 + 0.26 * shown).add_subplot() if ax is None else ax
+    signed = not np.isnan(table["coefficient"][:shown]).any()
+    values = np.asarray(table["coefficient" if signed else "weight"][:shown])
+    ax.barh(range(shown), values, color=_colors(table["sign"][:shown]))
+    ax.set_yticks(range(shown), _labels(table, shown), fontsize=8)
+    ax.invert_yaxis()
+    ax.axvline(0.0, color=GRAY, lw=0.8)
+    what = "coefficient of the product of scaled columns" if signed else "kernel weight"
+    ax.set_xlabel(what)
+    more = table.n_rows - shown
+    ax.set_title("Strongest interactions" + (f" ({more} more)" if more else ""))
+    _tidy(ax)
+    return ax.figure
+
+
+def plot_model(model: Any) -> Figure:
+    """Return the figure that suits a fitted estimator, whichever it is.
+
+    Interactions where it has some; weights and convergence where the history says how
+    far the optimum is; else the weights of its kernels or templates.
+    """
+    if hasattr(model, "interactions_"):
+        return plot_interactions(model)
+    if np.ndim(getattr(model, "kernel_weights_", 0.0)) == 1 and any(
+        hasattr(line, "gap") for line in getattr(model, "history_", [])
+    ):
+        return plot_fit(model)
+    tables = [v for v in model.summary().values() if _is_table(v)]
+    if not tables:
+        raise ValueError(
+            f"expected a model with weights to draw, got {type(model).__name__}; see "
+            "its summary instead."
+        )
+    names = [line["name"] for line in tables[0]]
+    figure = _new_figure(6.4, 4.6)
+    axes = figure.add_subplot()
+    plot_weights(axes, names, [line["weight"] for line in tables[0]])
+    axes.set_xlabel("weight")
+    return figure
+
+
+def _new_figure(width: float, height: float) -> Figure:
     """An empty figure, with matplotlib imported late: it is slow to load.
 
     A figure of its own leaves pyplot's windows and global state alone.
@@ -137,6 +210,38 @@ def new_figure(width: float, height: float) -> Figure:
     library = require_library("matplotlib.figure", "plot")
     figure: Figure = library.Figure(figsize=(width, height), layout="constrained")
     return figure
+
+
+class Bar(NamedTuple):
+    """One bar: its label, its length and the group that gives its color."""
+
+    label: str
+    weight: float
+    group: str
+
+
+def weight_bars(
+    names: Sequence[str], weights: Sequence[float], groups: Sequence[str], limit: int
+) -> list[Bar]:
+    """The `limit` largest weights, largest first, then one sum per group of the rest.
+
+    Nothing is left out, so the bars always add up to the sum of the weights.
+
+    Examples
+    --------
+    >>> bars = weight_bars(["a", "b", "c"], [0.5, 0.1, 0.4], ["x", "y", "y"], limit=2)
+    >>> [(bar.label, bar.weight) for bar in bars]
+    [('a', 0.5), ('c', 0.4), ('1 other (y)', 0.1)]
+    """
+    order = np.argsort(-np.asarray(weights, dtype=float), kind="stable")
+    shown, rest = order[:limit], order[limit:]
+    bars = [Bar(names[f], float(weights[f]), groups[f]) for f in shown]
+    for group in dict.fromkeys(groups):
+        members = [f for f in rest if groups[f] == group]
+        if members:
+            label = f"{len(members)} other" + (f" ({group})" if group else "")
+            bars.append(Bar(label, float(sum(weights[f] for f in members)), group))
+    return bars
 
 
 def _certificate(
@@ -154,10 +259,10 @@ def _epoch_axis(ax: Axes) -> None:
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set_xlabel("epoch")
     ax.grid(alpha=0.3, which="major")
-    tidy(ax)
+    _tidy(ax)
 
 
-def tidy(ax: Axes) -> None:
+def _tidy(ax: Axes) -> None:
     """No frame at the top and on the right."""
     ax.spines[["top", "right"]].set_visible(False)
 
@@ -178,3 +283,29 @@ def _require_fitted(model: Any) -> None:
             f"plot_fit needs a fitted MKLClassifier, got {type(model).__name__} "
             "without a history; call fit first."
         )
+
+
+def _colors(signs: Any) -> list[str]:
+    """Blue for positive, orange for negative, green where there is no sign."""
+    names = {1: COLORS[0], -1: COLORS[1], 0: COLORS[2]}
+    return [names[int(sign)] for sign in signs]
+
+
+def _labels(table: Any, shown: int) -> list[str]:
+    labels = list(table["interaction"][:shown])
+    if "class" not in table:
+        return labels
+    return [f"{a} [{b}]" for a, b in zip(labels, table["class"], strict=False)]
+
+
+def _require_interactions(model: Any) -> None:
+    if not hasattr(model, "interactions_"):
+        raise ValueError(
+            "plot_interactions needs a fitted PolynomialMKLRegressor or "
+            f"PolynomialMKLClassifier, got {type(model).__name__} without "
+            "interactions; call fit first."
+        )
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)

@@ -14,6 +14,13 @@ from manykernels.kernels.grammar import parse_kernel
 TEXTS, TABLES = "kernels", "kernel"
 
 
+def choose_kernels(text: str | None) -> list[Kernel] | None:
+    """Kernels from the grammar or from a file that ends in .toml."""
+    if text is None:
+        return None
+    return read_kernels(text) if text.endswith(".toml") else as_kernels(text)
+
+
 def read_kernels(path: str) -> list[Kernel]:
     """The kernels of a file: texts in `kernels`, tables in `[[kernel]]`."""
     try:

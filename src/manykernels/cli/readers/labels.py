@@ -37,6 +37,25 @@ def as_labels(values: np.ndarray) -> np.ndarray:
     return np.array(texts, dtype=object)
 
 
+def as_values(values: np.ndarray) -> np.ndarray:
+    """Numbers to predict.
+
+    Examples
+    --------
+    >>> as_values(np.array(["1", "2.5"], dtype=object))
+    array([1. , 2.5])
+    """
+    numbers = np.array([_number(value) for value in values.tolist()])
+    odd = ~np.isfinite(numbers)
+    if odd.any():
+        row = int(np.argmax(odd))
+        raise TableError(
+            f"expected finite numbers to predict, got {str(values[row])!r} in row "
+            f"{row + 1}; name another column as --target, or learn classes."
+        )
+    return numbers
+
+
 def labels_like(values: np.ndarray, classes: np.ndarray) -> np.ndarray:
     """The classes that the labels of a file stand for.
 
@@ -61,6 +80,13 @@ def _whole_numbers(values: np.ndarray) -> np.ndarray:
     if not (inside & (values == np.floor(values))).all():
         raise _fractions(values.tolist())
     return values.astype(np.int64)
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        return np.nan
 
 
 def _to_int(text: str) -> int:
