@@ -82,14 +82,16 @@ def _version(package: str) -> str | None:
         return None
 
 
-def save(name: str, **content: Any) -> Path:
-    """Write results/<name>.json; figures keep six digits.
-
-    What --quick measures goes to a folder of its own: documents rest on the rest.
-    """
-    quick = content.get("options", {}).get("quick", False)
+def results_folder(quick: bool) -> Path:
+    """Where results go; --quick has a folder of its own: documents rest on the rest."""
     folder = RESULTS / "quick" if quick else RESULTS
     folder.mkdir(exist_ok=True)
+    return folder
+
+
+def save(name: str, **content: Any) -> Path:
+    """Write results/<name>.json; figures keep six digits."""
+    folder = results_folder(content.get("options", {}).get("quick", False))
     path = folder / f"{name}.json"
     record = {"benchmark": name, "environment": environment(), **content}
     path.write_text(json.dumps(_rounded(record), indent=2) + "\n")

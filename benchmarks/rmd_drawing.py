@@ -11,7 +11,7 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
-from common import RESULTS
+from common import results_folder
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 # Okabe and Ito's palette, told apart with any common color blindness.
@@ -25,7 +25,7 @@ KINDS = {
 LEAST_ERROR = 1e-12  # drawn where an error is rounding only
 
 
-def draw_convergence(record: dict[str, Any], name: str) -> str:
+def draw_convergence(record: dict[str, Any], name: str, quick: bool) -> str:
     """Figure 1: one panel per data set."""
     curves = record["curves"]
     figure, axes = plt.subplots(1, len(curves), figsize=(3.2 * len(curves), 3.0))
@@ -39,10 +39,10 @@ def draw_convergence(record: dict[str, Any], name: str) -> str:
         ax.set_yscale("log")
     axes[0].set_ylabel("objective")
     axes[-1].legend(fontsize=8)
-    return _finish(figure, name)
+    return _finish(figure, name, quick)
 
 
-def draw_planted(record: dict[str, Any], name: str) -> str:
+def draw_planted(record: dict[str, Any], name: str, quick: bool) -> str:
     """Figure 2: errors on the left, seconds on the right."""
     figure, axes = plt.subplots(1, 2, figsize=(9.0, 3.6))
     for ax, key in zip(axes, ("error", "fit_seconds"), strict=True):
@@ -59,10 +59,10 @@ def draw_planted(record: dict[str, Any], name: str) -> str:
     axes[0].set_ylabel("test MSE / variance")
     axes[1].set_ylabel("seconds of one fit")
     axes[0].legend(fontsize=8)
-    return _finish(figure, name)
+    return _finish(figure, name, quick)
 
 
-def draw_tables(record: dict[str, Any], name: str) -> str:
+def draw_tables(record: dict[str, Any], name: str, quick: bool) -> str:
     """Figure 3: a bar per method with its standard error, ours in color."""
     test = np.array(record["test"], dtype=float)  # data sets, runs, methods
     labels = record["methods"]  # the blend first
@@ -81,12 +81,12 @@ def draw_tables(record: dict[str, Any], name: str) -> str:
     axes[0, 0].invert_yaxis()
     for ax in axes[1]:
         ax.set_xlabel("test MSE")
-    return _finish(figure, name)
+    return _finish(figure, name, quick)
 
 
-def _finish(figure: Any, name: str) -> str:
+def _finish(figure: Any, name: str, quick: bool) -> str:
     """Quick results do not replace a picture of the documentation."""
-    folder = RESULTS if name.endswith("_quick") else IMAGES
+    folder = results_folder(quick) if quick else IMAGES
     folder.mkdir(exist_ok=True)
     figure.tight_layout()
     figure.savefig(folder / f"{name}.png", dpi=110)

@@ -19,7 +19,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from common import RESULTS, console, parse, save, show, timed
+from common import RESULTS, console, parse, results_folder, save, show, timed
 from joblib import Parallel, delayed
 from rmd_data import SIZES, planted_split, table_split
 from rmd_drawing import DRAW
@@ -73,12 +73,12 @@ def main() -> None:
     )
     measures = {1: convergence, 2: planted, 3: tables}
     for figure in [options.figure] if options.figure else measures:
-        name = NAME.format(figure) + ("_quick" if options.quick else "")
+        name, folder = NAME.format(figure), results_folder(options.quick)
         if not options.draw:
             found, seconds = timed(lambda f=figure: measures[f](options))
             save(name, options=vars(options), seconds=seconds, **found)
-        record = json.loads((RESULTS / f"{name}.json").read_text())
-        console.print(f"Drawn: {DRAW[figure](record, name)}")
+        record = json.loads((folder / f"{name}.json").read_text())
+        console.print(f"Drawn: {DRAW[figure](record, name, options.quick)}")
 
 
 def on_all(options: Any, work: Any, cells: Sequence[tuple[Any, ...]]) -> list[Any]:
