@@ -9,8 +9,8 @@ import numpy as np
 from manykernels.base.arrays import Values
 from manykernels.base.threads import available_threads, one_blas_thread
 from manykernels.kernels import KernelSet
-from manykernels.kernels.evaluate import between, make_symmetric
-from manykernels.kernels.stacks import TILE
+from manykernels.kernels.rows import TILE
+from manykernels.kernels.scaling import between, make_symmetric
 
 # The tiles of `KernelSet.stack`: products of other shapes differ in the last bit.
 BAND = TILE

@@ -6,7 +6,9 @@ import scipy.sparse as sp
 
 from manykernels.base.threads import available_threads
 from manykernels.kernels import KernelSet
-from manykernels.kernels.groups import FeatureGroup, GivenGroup, Group
+from manykernels.kernels.fitted import Group
+from manykernels.kernels.given import GivenGroup
+from manykernels.kernels.rows import FeatureGroup
 
 # Nanoseconds on one core, measured with 3,000 rows: orders of magnitude that choose
 # between ways of storing. They are constants, so that the same data make the same

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from manykernels.base.threads import one_blas_thread
 from manykernels.kernels import KernelSet
-from manykernels.kernels.base import callable_name
+from manykernels.kernels.columns import callable_name
 
 SAMPLE_ROWS = 8
 CHUNK_ROWS = 256

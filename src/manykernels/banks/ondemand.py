@@ -12,7 +12,7 @@ from manykernels.banks.base import Bank, support_of
 from manykernels.base.arrays import Array, Index, Values
 from manykernels.base.threads import available_threads, one_blas_thread
 from manykernels.kernels import KernelSet
-from manykernels.kernels.stacks import symmetric_tiles
+from manykernels.kernels.rows import symmetric_tiles
 
 # A tile and its few temporaries stay in a core's second-level cache, and its inner
 # products are matrix-matrix.

@@ -24,7 +24,7 @@ from manykernels.base.threads import available_threads, one_blas_thread
 from manykernels.chains.descent import ChainProgress
 from manykernels.chains.problem import ChainBlocks, ChainWeights
 from manykernels.kernels import Kernel, KernelSet
-from manykernels.kernels.build import unique_names
+from manykernels.kernels.base import unique_names
 
 Kernels = KernelSet | None
 

@@ -20,20 +20,6 @@ from manykernels.kernels import (
 )
 
 
-def reads_matrices(kernels: Any) -> bool:
-    """Whether the kernels read given kernel or distance matrices instead of columns.
-
-    Examples
-    --------
-    >>> reads_matrices("precomputed"), reads_matrices("rbf")
-    (True, False)
-    """
-    try:
-        return any(kernel.family == "given" for kernel in as_kernels(kernels))
-    except (TypeError, ValueError):
-        return False  # fit reports what is wrong
-
-
 def training_kernels(
     kernels: Any, X: Any, approximate: Any = None, rank: int | None = None
 ) -> list[Kernel]:

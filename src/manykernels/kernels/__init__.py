@@ -2,11 +2,7 @@
 
 from manykernels.kernels.base import Kernel
 from manykernels.kernels.columns import select_columns
-from manykernels.kernels.defaults import (
-    approximate_kernels,
-    as_kernels,
-    default_kernels,
-)
+from manykernels.kernels.custom import Custom
 from manykernels.kernels.fitted import KernelSet
 from manykernels.kernels.functions import (
     RBF,
@@ -19,8 +15,15 @@ from manykernels.kernels.functions import (
     Linear,
     Polynomial,
 )
-from manykernels.kernels.grammar import format_kernel, parse_kernel
-from manykernels.kernels.outside import Custom, Distance, Precomputed
+from manykernels.kernels.given import Distance, Precomputed
+from manykernels.kernels.grammar import (
+    approximate_kernels,
+    as_kernels,
+    default_kernels,
+    format_kernel,
+    parse_kernel,
+    reads_matrices,
+)
 
 __all__ = [
     "RBF",
@@ -42,5 +45,6 @@ __all__ = [
     "default_kernels",
     "format_kernel",
     "parse_kernel",
+    "reads_matrices",
     "select_columns",
 ]

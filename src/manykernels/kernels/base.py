@@ -1,32 +1,33 @@
-"""What every kernel specification has in common: columns, name, normalization."""
+"""What every kernel specification has in common: columns, name, options, widths."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import MISSING, Field, dataclass, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, replace
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
+import scipy.sparse as sp
+from scipy.spatial.distance import pdist
 
 from manykernels.base.arrays import Values
-
-Columns: TypeAlias = (
-    None
-    | int
-    | str
-    | slice
-    | Sequence[int]
-    | Sequence[str]
-    | Values
-    | Callable[..., Any]
+from manykernels.kernels.columns import (
+    Columns,
+    describe_columns,
+    plain_columns,
 )
+
 Normalize: TypeAlias = Literal["diagonal", "trace"] | None
 Approximate: TypeAlias = Literal["nystroem", "random_features"] | None
+# A number from the training values and how many copies each row stands for.
+WidthRule: TypeAlias = Callable[[Any, Values], float]
 
 SHARED_FIELDS = ("columns", "name", "normalize", "center", "approximate", "rank")
 APPROXIMATIONS = ("nystroem", "random_features")
 DEFAULT_RANK = 300
+MAX_ROWS = 1000  # whose pairwise distances choose a width
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -56,8 +57,9 @@ class Kernel:
         training rows, or random features where the kernel has them. Centering and
         normalization then speak of the approximate kernel.
     rank : int, optional
-        Columns of phi, 300 if not given. Nyström takes at most one per training row;
-        random Fourier features come in pairs, so an odd rank is raised by one.
+        Columns of phi, 300 if not given. Nyström takes at most one per different
+        training row; random Fourier features come in pairs, so an odd rank is raised
+        by one.
 
     Examples
     --------
@@ -81,6 +83,8 @@ class Kernel:
     family: ClassVar[str] = "dot"
     # What `apply` receives, derived from that quantity.
     form: ClassVar[str] = "dot"
+    # Positive parameters, and words that stand for a number from the training rows.
+    widths: ClassVar[Mapping[str, Mapping[str, WidthRule]]] = {}
     unit_diagonal: ClassVar[bool] = False
     explicit: ClassVar[bool] = False
     # Random features: "gaussian" or "cauchy" frequencies, or a "sketch" of powers.
@@ -92,7 +96,7 @@ class Kernel:
 
     def __post_init__(self) -> None:
         """Validate shared options and make ``columns`` comparable."""
-        object.__setattr__(self, "columns", _plain_columns(self.columns))
+        object.__setattr__(self, "columns", plain_columns(self.columns))
         for key, value in vars(self).items():
             if isinstance(value, np.generic):
                 object.__setattr__(self, key, value.item())
@@ -111,23 +115,46 @@ class Kernel:
                 f"name must be a string or None, got {self.name!r}; "
                 f"give {self.kind} a name in words."
             )
-        _check_approximation(self)
+        if self.approximate is not None or self.rank is not None:
+            _check_approximation(self)
+        for name, rules in self.widths.items():
+            require_positive(self, name, tuple(rules))
         self.validate()
 
     def validate(self) -> None:
-        """Check the ranges of the kernel's own parameters."""
+        """Check the ranges of the kernel's own parameters that are no widths."""
 
-    def resolve(self, values: Any) -> Kernel:
-        """Return the same kernel with numbers in place of data-driven settings."""
-        return self
+    def resolve(self, values: Any, copies: Values) -> Kernel:
+        """The same kernel with numbers in place of words such as "scale".
+
+        Parameters
+        ----------
+        values : array or CSR of shape (n, d)
+            Training rows on the kernel's columns, or the given training matrix.
+        copies : array of shape (n,)
+            How many rows each row stands for.
+        """
+        numbers: dict[str, Any] = {}
+        for name, rules in self.widths.items():
+            value = getattr(self, name)
+            if isinstance(value, str):
+                factor, word = split_factor(value, tuple(rules), name)
+                numbers[name] = factor * rules[word](values, copies)
+        return replace(self, **numbers) if numbers else self
 
     def apply(self, block: Values) -> Values:
         """Turn a block of this kernel's `form` into kernel values, in place."""
         return block
 
-    def diagonal_of(self, squares: Values) -> Values:
-        """k(x, x) from the diagonal of this kernel's `form`, float64."""
-        return self.apply(np.array(squares, dtype=np.float64))
+    def check_values(self, name: str, values: Any) -> None:
+        """Raise where the kernel, shown by this name, cannot read these values."""
+        if sp.issparse(values) and not self.accepts_sparse:
+            raise TypeError(
+                f"kernel {name!r} needs a dense table, got a sparse one; call "
+                f".toarray() on it first."
+            )
+        if self.nonnegative:
+            require_nonnegative(values, name)
 
     @property
     def has_features(self) -> bool:
@@ -139,13 +166,13 @@ class Kernel:
         """Readable name: ``name`` if given, else kind, parameters and columns."""
         if self.name is not None:
             return self.name
-        inside = ", ".join(
-            f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}"
-            for key, value in self.settings().items()
-            if key not in ("columns", "name", "function")
-        )
+        parts = []
+        for key, value in self.settings().items():
+            if key not in ("columns", "function"):
+                number = f"{value:g}" if isinstance(value, float) else value
+                parts.append(f"{key}={number}")
         where = "" if self.columns is None else f"@{describe_columns(self.columns)}"
-        return self.title + (f"({inside})" if inside else "") + where
+        return self.title + (f"({', '.join(parts)})" if parts else "") + where
 
     @property
     def title(self) -> str:
@@ -154,47 +181,19 @@ class Kernel:
 
     def settings(self) -> dict[str, Any]:
         """Fields that differ from their defaults, own parameters first."""
-        own = sorted(fields(self), key=lambda field: field.name in SHARED_FIELDS)
-        values = {field.name: getattr(self, field.name) for field in own}
-        return {
-            field.name: values[field.name]
-            for field in own
-            if not _is_default(field, values[field.name])
-        }
+        own: dict[str, Any] = {}
+        shared: dict[str, Any] = {}
+        for field in fields(self):
+            value, default = getattr(self, field.name), field.default
+            same = default is not MISSING and type(default) is type(value)
+            if not (same and default == value):
+                (shared if field.name in SHARED_FIELDS else own)[field.name] = value
+        return own | shared
 
     def __repr__(self) -> str:
         """Show only what differs from the defaults."""
         inside = ", ".join(f"{k}={v!r}" for k, v in self.settings().items())
         return f"{type(self).__name__}({inside})"
-
-
-def describe_columns(columns: Columns) -> str:
-    """Short text for a column choice: ``3``, ``0-13+28-41``, ``pixel*``."""
-    if callable(columns):
-        return callable_name(columns)
-    if isinstance(columns, tuple):
-        parts = column_parts(columns)
-        return "+".join(parts if len(parts) <= 4 else [*parts[:3], "..."])
-    return column_parts((columns,))[0]
-
-
-def column_parts(columns: Sequence[Any]) -> list[str]:
-    """Text of each element, with runs of two or more indices as ``first-last``."""
-    if columns and all(isinstance(item, bool) for item in columns):
-        columns = [i for i, kept in enumerate(columns) if kept]
-    parts: list[str] = []
-    runs: list[list[int]] = []
-    for item in columns:
-        if isinstance(item, int) and runs and item == runs[-1][1] + 1 and item > 0:
-            runs[-1][1] = item
-            parts[-1] = f"{runs[-1][0]}-{item}"
-        elif isinstance(item, int):
-            runs.append([item, item])
-            parts.append(str(item))
-        else:
-            runs.clear()
-            parts.append(_slice_text(item) if isinstance(item, slice) else str(item))
-    return parts
 
 
 def require_positive(kernel: Kernel, name: str, words: tuple[str, ...] = ()) -> None:
@@ -236,26 +235,31 @@ def is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool | np.bool_)
 
 
-def require_approximation(word: Any, what: str) -> None:
-    """Raise unless a word names an approximation or is None."""
+def require_approximation(word: Any, rank: Any, what: str) -> None:
+    """Raise unless a word names an approximation or is None, and a rank counts."""
     if word is not None and word not in APPROXIMATIONS:
         raise ValueError(
             f"approximate must be 'nystroem', 'random_features' or None, got {word!r}; "
             f"choose one of these for {what}."
+        )
+    whole = isinstance(rank, Integral) and not isinstance(rank, bool)
+    if rank is not None and not (whole and rank >= 1):
+        raise ValueError(
+            f"rank of {what} must be a whole number >= 1, got {rank!r}; choose for "
+            f"instance 300."
         )
 
 
 def _check_approximation(kernel: Kernel) -> None:
     """Raise unless `approximate` and `rank` make sense for this kernel."""
     word, rank = kernel.approximate, kernel.rank
-    require_approximation(word, kernel.kind)
-    require_rank(rank, kernel.kind)
-    if word is None and rank is not None:
+    require_approximation(word, rank, kernel.kind)
+    if word is None:
         raise ValueError(
             f"rank of {kernel.kind} counts the columns of an approximation, got "
             f"rank={rank} without one; add approximate='nystroem' or leave rank out."
         )
-    if word is not None and kernel.family == "given":
+    if kernel.family == "given":
         raise ValueError(
             f"approximate needs a kernel on feature columns, got {kernel.kind}, whose "
             f"values are given; leave approximate out."
@@ -270,59 +274,146 @@ def _check_approximation(kernel: Kernel) -> None:
         )
 
 
-def require_rank(rank: Any, what: str) -> None:
-    """Raise unless a rank is None or a whole number of at least 1."""
-    whole = isinstance(rank, Integral) and not isinstance(rank, bool)
-    if rank is not None and not (whole and rank >= 1):
+def unique_names(labels: Sequence[str]) -> list[str]:
+    """Labels with "#2", "#3" added to repeated ones.
+
+    >>> unique_names(["rbf", "linear", "rbf"])
+    ['rbf', 'linear', 'rbf#2']
+    """
+    names: list[str] = []
+    for label in labels:
+        count, name = 1, label
+        while name in names:
+            count += 1
+            name = f"{label}#{count}"
+        names.append(name)
+    return names
+
+
+def require_finite(block: Values, name: str) -> None:
+    """Raise if a block of a given or custom kernel holds NaN or infinity."""
+    if not np.isfinite(block).all():
         raise ValueError(
-            f"rank of {what} must be a whole number >= 1, got {rank!r}; choose for "
-            f"instance 300."
+            f"kernel {name!r} must hold finite numbers, got NaN or infinity; correct "
+            f"the kernel or its input."
         )
 
 
-def _plain_columns(columns: Any) -> Any:
-    """Lists and arrays as tuples of Python scalars, so that ``==`` works."""
-    if columns is None or callable(columns) or isinstance(columns, str | slice):
-        return columns
-    if isinstance(columns, bool | np.bool_):
-        raise TypeError(
-            f"columns must be indices, names, a mask, a slice or a callable, got "
-            f"{columns!r}; wrap a mask of one column in a list."
+def require_nonnegative(values: Values, name: str) -> None:
+    """Raise if a kernel defined for values >= 0 gets others."""
+    smallest = float(values.min()) if values.size else 0.0
+    if smallest < 0:
+        raise ValueError(
+            f"kernel {name!r} needs values that are not negative, got {smallest:.4g}; "
+            f"shift or rescale them, or choose another kernel."
         )
-    if isinstance(columns, Integral):
-        return int(columns)
-    try:
-        items = columns.tolist() if hasattr(columns, "tolist") else list(columns)
-    except TypeError:
-        items = [columns]
-    return tuple(_plain_item(item) for item in items)
 
 
-def _plain_item(item: Any) -> Any:
-    if isinstance(item, str):
-        return str(item)
-    if isinstance(item, bool | np.bool_):
-        return bool(item)
-    if isinstance(item, Integral):
-        return int(item)
-    raise TypeError(
-        f"columns must be indices, names, a mask, a slice or a callable, got an "
-        f"element {item!r}; list whole numbers or names."
-    )
+# --- widths from the training rows: a row with k copies counts as k rows ---------
 
 
-def _slice_text(item: slice) -> str:
-    ends = ["" if end is None else str(end) for end in (item.start, item.stop)]
-    step = [] if item.step is None else [str(item.step)]
-    return ":".join(ends + step)
+def row_copies(sample_weight: Any, n_rows: int) -> Values:
+    """How many rows each row stands for: whole numbers, or relative to their mean.
+
+    >>> row_copies([2, 0, 1], 3), row_copies([0.5, 1.5], 2)
+    (array([2., 0., 1.]), array([0.5, 1.5]))
+    """
+    if sample_weight is None:
+        return np.ones(n_rows)
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.shape != (n_rows,) or not (np.isfinite(weight) & (weight >= 0)).all():
+        raise ValueError(
+            f"sample_weight must hold one finite number >= 0 for each of the {n_rows} "
+            f"rows, got shape {weight.shape}; pass one weight per row."
+        )
+    if not weight.any():
+        raise ValueError(
+            "sample_weight must be positive for some row, got zeros only; leave it out."
+        )
+    if (weight == np.floor(weight)).all():
+        return weight
+    return weight / weight[weight > 0].mean()
 
 
-def _is_default(field: Field[Any], value: Any) -> bool:
-    default = field.default
-    return default is not MISSING and type(default) is type(value) and default == value
+def inverse_variance(values: Any, copies: Values) -> float:
+    """1 / (n_features * variance over all entries), as scikit-learn's SVC has it."""
+    n_columns = values.shape[1]
+    shares = copies / (copies.sum() * n_columns)
+    if sp.issparse(values):
+        entries = values.tocoo()
+        weights, data = shares[entries.coords[0]], entries.data.astype(np.float64)
+        mean = weights @ data
+        variance = weights @ np.square(data) - mean**2
+    elif (copies == copies[0]).all():
+        variance = np.var(values, dtype=np.float64)
+    else:
+        mean = shares @ values.sum(axis=1, dtype=np.float64)
+        variance = shares @ np.square(values - mean).sum(axis=1, dtype=np.float64)
+    return inverse(n_columns * float(variance))
 
 
-def callable_name(function: Callable[..., Any]) -> str:
-    """Name of a function, looking through ``functools.partial``."""
-    inner = getattr(function, "func", function)
-    return getattr(inner, "__name__", type(inner).__name__)
+def inverse_columns(values: Any, copies: Values) -> float:
+    """1 / n_features."""
+    return 1.0 / float(values.shape[1])
+
+
+def inverse_median(metric: str) -> WidthRule:
+    """1 / median distance between different rows."""
+    return partial(_inverse_median, metric=metric)
+
+
+def _inverse_median(values: Any, copies: Values, metric: str) -> float:
+    return inverse(distance_quantile(values, copies, metric, 0.5)[0])
+
+
+def low_distance(values: Any, copies: Values) -> float:
+    """The distance below which 5 % of the pairs lie."""
+    low, smallest = distance_quantile(values, copies, "euclidean", 0.05)
+    # Duplicate rows may fill the lowest 5 %: the smallest real distance is next best.
+    return max(low, smallest) or 1.0
+
+
+def distance_quantile(
+    values: Any, copies: Values, metric: str, q: float
+) -> tuple[float, float]:
+    """A quantile of distances between different rows, and the smallest above zero.
+
+    Two copies of a row are different rows at distance zero.
+    """
+    rows, copies = spread_rows(values, copies)
+    distances = pdist(rows, metric)
+    smallest = float(np.min(distances, where=distances > 0, initial=np.inf))
+    smallest = smallest if smallest < np.inf else 0.0
+    if (copies == 1).all():
+        return (float(np.quantile(distances, q)) if distances.size else 0.0), smallest
+    left, right = np.triu_indices(len(rows), 1)
+    among = np.maximum(copies * (copies - 1.0) / 2.0, 0.0).sum()
+    counts = np.append(copies[left] * copies[right], among)
+    distances = np.append(distances, 0.0)
+    order = np.argsort(distances)
+    ends = np.cumsum(counts[order])
+    # As np.quantile would have it, were every pair written out.
+    position = q * max(float(ends[-1]) - 1.0, 0.0)
+    whole = np.floor(position) + np.array([0.0, 1.0])
+    found = np.minimum(np.searchsorted(ends, whole, side="right"), len(ends) - 1)
+    low, high = distances[order[found]]
+    return float(low + (position - whole[0]) * (high - low)), smallest
+
+
+def spread_rows(values: Any, copies: Values) -> tuple[Values, Values]:
+    """At most 1000 evenly spaced rows, dense float64, and the copies of each."""
+    index, total = np.flatnonzero(copies), float(copies.sum())
+    copies = copies[index]
+    if total > MAX_ROWS:
+        places = np.linspace(0, total - 1, MAX_ROWS).round()
+        drawn = np.searchsorted(np.cumsum(copies), places, side="right")
+        drawn, copies = np.unique(drawn, return_counts=True)
+        index = index[drawn]
+    rows = values[index]
+    dense = rows.toarray() if sp.issparse(rows) else rows
+    return np.asarray(dense, dtype=np.float64), copies
+
+
+def inverse(value: float) -> float:
+    """1 / value; 1 where there is none, as scikit-learn does for constant columns."""
+    return 1.0 / value if value > 0 else 1.0

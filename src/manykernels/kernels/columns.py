@@ -2,21 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from typing import Any
+from numbers import Integral
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 
-from manykernels.base.arrays import Values
-from manykernels.kernels.base import Columns
+from manykernels.base.arrays import Selection, Values
+
+Columns: TypeAlias = (
+    None
+    | int
+    | str
+    | slice
+    | Sequence[int]
+    | Sequence[str]
+    | Values
+    | Callable[..., Any]
+)
+
+
+def plain_columns(columns: Any) -> Any:
+    """Lists and arrays as tuples of Python scalars, so that ``==`` works."""
+    if columns is None or callable(columns) or isinstance(columns, str | slice):
+        return columns
+    if isinstance(columns, Integral) and not isinstance(columns, bool):
+        return int(columns)
+    if isinstance(columns, bool | np.bool_):
+        raise TypeError(
+            f"columns must be indices, names, a mask, a slice or a callable, got "
+            f"{columns!r}; wrap a mask of one column in a list."
+        )
+    try:
+        items = columns.tolist() if hasattr(columns, "tolist") else list(columns)
+    except TypeError:
+        items = [columns]
+    plain: list[Any] = []
+    for item in items:
+        if not isinstance(item, str | bool | np.bool_ | Integral):
+            raise TypeError(
+                f"columns must be indices, names, a mask, a slice or a callable, got "
+                f"an element {item!r}; list whole numbers or names."
+            )
+        plain.append(item.item() if isinstance(item, np.generic) else item)
+    return tuple(plain)
 
 
 def select_columns(
     columns: Columns, X: Any, feature_names: Sequence[str] | None = None
-) -> Values | slice:
+) -> Selection:
     """Positions of the chosen columns of X.
 
     Parameters
@@ -49,11 +86,12 @@ def select_columns(
                 f"return a list of columns."
             )
         return select_columns(chosen, X, feature_names)
-    names = feature_names_of(X) if feature_names is None else list(feature_names)
-    return positions(columns, int(X.shape[1]), names)
+    names = getattr(X, "columns", None) if feature_names is None else feature_names
+    named = None if names is None else list(map(str, names))
+    return positions(columns, int(X.shape[1]), named)
 
 
-def positions(columns: Any, n: int, names: Sequence[str] | None) -> Values | slice:
+def positions(columns: Any, n: int, names: Sequence[str] | None) -> Selection:
     """Positions of the chosen among ``n`` columns with these names."""
     if columns is None:
         return slice(0, n)
@@ -62,10 +100,12 @@ def positions(columns: Any, n: int, names: Sequence[str] | None) -> Values | sli
     if isinstance(columns, str | int | np.integer):
         columns = (columns,)
     items = columns.tolist() if hasattr(columns, "tolist") else list(columns)
-    if items and all(isinstance(item, bool | np.bool_) for item in items):
+    index: list[int] = []
+    if items and isinstance(items[0], bool | np.bool_):
         index = _from_mask(items, n)
     else:
-        index = [i for item in items for i in _from_item(item, n, names)]
+        for item in items:
+            index += _from_item(item, n, names)
     if len(index) == 0:
         raise ValueError(
             f"a kernel needs at least one column, got none from {columns!r}; "
@@ -74,14 +114,24 @@ def positions(columns: Any, n: int, names: Sequence[str] | None) -> Values | sli
     return np.asarray(index, dtype=np.intp)
 
 
-def feature_names_of(X: Any) -> list[str] | None:
-    """Column names of a data frame, None for anything else."""
-    names = getattr(X, "columns", None)
-    return None if names is None else [str(name) for name in names]
+def as_table(X: Any) -> Any:
+    """X with two dimensions: array, sparse matrix or data frame as it is."""
+    table = X if hasattr(X, "shape") else np.asarray(X)
+    if len(table.shape) != 2:
+        raise ValueError(
+            f"kernels on feature columns need X of shape (n_samples, n_features), got "
+            f"{len(table.shape)} dimensions; use Precomputed for a stack of kernels."
+        )
+    return table
 
 
-def take_columns(X: Any, index: Values | slice, dtype: Any) -> Any:
-    """The chosen columns as a new C-ordered array, or as CSR if X is sparse."""
+def take_columns(X: Any, index: Selection) -> Any:
+    """The chosen columns as a new C-ordered array, or as CSR if X is sparse.
+
+    In float32 if X is, else in float64.
+    """
+    single = getattr(X, "dtype", None) == np.float32
+    dtype = np.float32 if single else np.float64
     if sp.issparse(X):
         return sp.csr_array(X)[:, index].astype(dtype)
     if hasattr(X, "iloc"):
@@ -140,7 +190,13 @@ def _from_name(name: str, names: Sequence[str] | None) -> list[int]:
     return found
 
 
-def _from_mask(mask: Sequence[bool], n: int) -> list[int]:
+def _from_mask(mask: Sequence[Any], n: int) -> list[int]:
+    mixed = [item for item in mask if not isinstance(item, bool | np.bool_)]
+    if mixed:
+        raise TypeError(
+            f"columns must be all indices and names or all booleans, got {mixed[0]!r} "
+            f"among them; use one sort."
+        )
     if len(mask) != n:
         raise ValueError(
             f"a column mask must have one entry per column ({n}), got {len(mask)}; "
@@ -149,9 +205,7 @@ def _from_mask(mask: Sequence[bool], n: int) -> list[int]:
     return np.flatnonzero(mask).tolist()
 
 
-def _checked_slice(
-    columns: slice, n: int, names: Sequence[str] | None
-) -> Values | slice:
+def _checked_slice(columns: slice, n: int, names: Sequence[str] | None) -> Selection:
     if isinstance(columns.start, str) or isinstance(columns.stop, str):
         first, last = (
             None if end is None else _from_name(end, names)[0]
@@ -168,3 +222,44 @@ def _checked_slice(
     if index.step < 0:
         return np.asarray(index, dtype=np.intp)
     return slice(index.start, index.stop, None if index.step == 1 else index.step)
+
+
+def describe_columns(columns: Columns) -> str:
+    """Short text for a column choice: ``3``, ``0-13+28-41``, ``pixel*``."""
+    if callable(columns):
+        return callable_name(columns)
+    if isinstance(columns, tuple):
+        parts = column_parts(columns)
+        return "+".join(parts if len(parts) <= 4 else [*parts[:3], "..."])
+    return column_parts((columns,))[0]
+
+
+def column_parts(columns: Sequence[Any]) -> list[str]:
+    """Text of each element, with runs of two or more indices as ``first-last``."""
+    if columns and isinstance(columns[0], bool):
+        columns = [i for i, kept in enumerate(columns) if kept]
+    parts: list[str] = []
+    runs: list[list[int]] = []
+    for item in columns:
+        if isinstance(item, int) and runs and item == runs[-1][1] + 1 and item > 0:
+            runs[-1][1] = item
+            parts[-1] = f"{runs[-1][0]}-{item}"
+        elif isinstance(item, int):
+            runs.append([item, item])
+            parts.append(str(item))
+        else:
+            runs.clear()
+            parts.append(_slice_text(item) if isinstance(item, slice) else str(item))
+    return parts
+
+
+def _slice_text(item: slice) -> str:
+    ends = ["" if end is None else str(end) for end in (item.start, item.stop)]
+    step = [] if item.step is None else [str(item.step)]
+    return ":".join(ends + step)
+
+
+def callable_name(function: Callable[..., Any]) -> str:
+    """Name of a function, looking through ``functools.partial``."""
+    inner = getattr(function, "func", function)
+    return getattr(inner, "__name__", type(inner).__name__)

@@ -1,51 +1,100 @@
-"""Blocks of kernels given as functions, checked as they come."""
+"""Kernels given as functions of two tables, checked as they come."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 
 from manykernels.base.arrays import Values
-from manykernels.kernels.stacks import require_finite, symmetric_gap
+from manykernels.kernels.base import Kernel, require_finite
+from manykernels.kernels.columns import callable_name
 
 DIAGONAL_ROWS = 16
 SYMMETRY_ROWS = 32
+SYMMETRY_TOLERANCE = 1e-4  # a function may compute in float32
 
 
-def custom_block(kernel: Any, name: str, a: Values, b: Values) -> Values:
-    """function(a, b), with its shape and values checked; a copy that may be changed."""
-    block = kernel.function(a, b)
-    block = np.array(block.toarray() if sp.issparse(block) else block, dtype=a.dtype)
-    if block.shape != (len(a), len(b)):
-        raise ValueError(
-            f"kernel {name!r} must return shape {(len(a), len(b))} for tables of "
-            f"{len(a)} and {len(b)} rows, got {block.shape}; return one value per pair."
-        )
-    require_finite(block, name)
-    return block
+@dataclass(frozen=True, repr=False)
+class Custom(Kernel):
+    """Any function of two tables, K = function(X, Y) with K[i, j] = k(x_i, y_j).
 
+    A function with a ``diag(X)`` method (as scikit-learn's Gaussian process kernels
+    have) is asked for k(x, x) through it; any other is called on small blocks of rows.
 
-def custom_diagonal(kernel: Any, name: str, values: Values) -> Values:
-    """k(x, x), from the function's own ``diag`` or from small square blocks."""
-    own = getattr(kernel.function, "diag", None)
-    if callable(own):
-        return np.asarray(own(values), dtype=np.float64)
-    parts = [
-        np.diagonal(custom_block(kernel, name, part, part)).astype(np.float64)
-        for part in np.split(values, range(DIAGONAL_ROWS, len(values), DIAGONAL_ROWS))
-    ]
-    return np.concatenate(parts)
+    Parameters
+    ----------
+    function : callable
+        Takes arrays of shape (n, d) and (m, d), returns an array of shape (n, m).
 
+    Examples
+    --------
+    >>> from sklearn.metrics.pairwise import laplacian_kernel
+    >>> from manykernels.kernels import Custom, KernelSet
+    >>> Custom(laplacian_kernel).label
+    'laplacian_kernel'
+    >>> KernelSet.fit([Custom(laplacian_kernel)], [[0.0], [1.0]]).stack().round(3)
+    array([[[1.   , 0.368],
+            [0.368, 1.   ]]], dtype=float32)
+    """
 
-def check_custom_symmetry(kernel: Any, name: str, values: Values) -> None:
-    """Raise if k(x, y) and k(y, x) differ on the first rows."""
-    rows = values[:SYMMETRY_ROWS]
-    block = custom_block(kernel, name, rows, rows)
-    gap = symmetric_gap(block)
-    if gap > 1e-4:
-        raise ValueError(
-            f"kernel {name!r} must be symmetric, got values that differ from their "
-            f"mirror image by {gap:.2g} of the largest; return k(x, y) = k(y, x)."
-        )
+    function: Callable[..., Values]
+
+    kind: ClassVar[str] = "custom"
+    family: ClassVar[str] = "custom"
+    form: ClassVar[str] = "custom"
+    check_psd: ClassVar[bool] = True
+
+    def validate(self) -> None:
+        """The function can be called."""
+        if not callable(self.function):
+            raise TypeError(
+                f"function of custom must be callable as function(X, Y), got "
+                f"{self.function!r}; pass the function itself."
+            )
+
+    @property
+    def title(self) -> str:
+        """The function's own name."""
+        return callable_name(self.function)
+
+    def resolve(self, values: Any, copies: Values) -> Kernel:
+        """The kernel itself, if k(x, y) = k(y, x) on the first rows."""
+        block = self.block(self.label, values[:SYMMETRY_ROWS], values[:SYMMETRY_ROWS])
+        largest = float(np.abs(block).max(initial=0.0))
+        gap = float(np.abs(block - block.T).max(initial=0.0))
+        if gap > SYMMETRY_TOLERANCE * largest:
+            raise ValueError(
+                f"kernel {self.label!r} must be symmetric, got values that differ from "
+                f"their mirror image by {gap / largest:.2g} of the largest; return "
+                f"k(x, y) = k(y, x)."
+            )
+        return self
+
+    def block(self, name: str, a: Values, b: Values) -> Values:
+        """function(a, b), its shape and values checked; a copy that may be changed."""
+        made: Any = self.function(a, b)
+        made = np.array(made.toarray() if sp.issparse(made) else made, dtype=a.dtype)
+        if made.shape != (len(a), len(b)):
+            raise ValueError(
+                f"kernel {name!r} must return shape {(len(a), len(b))} for tables of "
+                f"{len(a)} and {len(b)} rows, got {made.shape}; return one value per "
+                f"pair."
+            )
+        require_finite(made, name)
+        return made
+
+    def diagonal(self, name: str, values: Values) -> Values:
+        """k(x, x), from the function's own ``diag`` or from small square blocks."""
+        own = getattr(self.function, "diag", None)
+        if callable(own):
+            return np.asarray(own(values), dtype=np.float64)
+        cuts = range(DIAGONAL_ROWS, len(values), DIAGONAL_ROWS)
+        parts = [
+            np.diagonal(self.block(name, part, part)).astype(np.float64)
+            for part in np.split(values, cuts)
+        ]
+        return np.concatenate(parts)

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from manykernels.kernels.evaluate import new_diagonals, new_side
-from manykernels.kernels.groups import GivenGroup, Group
+from manykernels.kernels.given import GivenGroup
 from manykernels.kernels.rows import Rows
-from manykernels.kernels.scaling import Scaling, Side
+from manykernels.kernels.scaling import Scaling, Side, new_diagonal, new_side
 
 if TYPE_CHECKING:
-    from manykernels.kernels.fitted import KernelSet
+    from manykernels.kernels.fitted import Group, KernelSet
 
 
 def extended(fitted: KernelSet, sides: list[Any]) -> KernelSet:
@@ -25,10 +24,10 @@ def extended(fitted: KernelSet, sides: list[Any]) -> KernelSet:
     for group, rows in zip(fitted.groups, sides, strict=True):
         if not isinstance(group, GivenGroup):
             groups.append(replace(group, rows=_join_rows(group.rows, rows)))
-        diagonals = dict(new_diagonals(fitted, group, rows))
         for f in group.members:
             side = new_side(fitted, group, f, rows, None)
-            scalings[f] = _join_scaling(scalings[f], side, diagonals[f])
+            diagonal = new_diagonal(fitted, group, f, rows)
+            scalings[f] = _join_scaling(scalings[f], side, diagonal)
     n_rows = fitted.n_reference + len(sides[0])
     return replace(
         fitted, groups=groups, scalings=scalings, n_train=n_rows, support=None

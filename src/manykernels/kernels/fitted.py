@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 
-from manykernels.base.arrays import Values
+from manykernels.base.arrays import Selection, Values
 from manykernels.base.stored import (
     Count,
     ListOf,
@@ -22,44 +22,39 @@ from manykernels.base.stored import (
     storable,
 )
 from manykernels.base.threads import one_blas_thread
-from manykernels.kernels.base import Kernel
-from manykernels.kernels.build import (
-    BLOCK_BYTES,
-    as_table,
-    build,
-    fit_scalings,
-    row_blocks,
+from manykernels.kernels.base import Kernel, row_copies, unique_names
+from manykernels.kernels.columns import as_table, take_rows
+from manykernels.kernels.extend import extended
+from manykernels.kernels.given import (
+    GivenGroup,
+    check_new_stack,
+    fit_given,
+    read_stack,
+    reads_stack,
 )
-from manykernels.kernels.columns import take_rows
-from manykernels.kernels.evaluate import (
-    Index,
+from manykernels.kernels.maps import MappedGroup
+from manykernels.kernels.psd import Clip, Psd, check_psd_option, make_psd
+from manykernels.kernels.rows import (
+    BLOCK_BYTES,
+    FeatureGroup,
+    row_blocks,
+    shared_columns,
+    symmetric_tiles,
+)
+from manykernels.kernels.scaling import (
+    Scaling,
     against,
     between,
+    final_features,
+    fit_scalings,
     make_symmetric,
-    matrix,
-    new_diagonals,
-    new_side,
+    new_diagonal,
 )
-from manykernels.kernels.explicit import feature_map, scaled_features
-from manykernels.kernels.extend import extended
-from manykernels.kernels.groups import (
-    FeatureGroup,
-    GivenGroup,
-    Group,
-    MappedGroup,
-)
-from manykernels.kernels.maps import Whitening, landmark_matrix
-from manykernels.kernels.psd import (
-    Clip,
-    Psd,
-    check_matrix,
-    check_psd_option,
-    clip_matrix,
-    sample_rows,
-)
-from manykernels.kernels.scaling import Scaling
 from manykernels.kernels.sparse import sparse_matrices
-from manykernels.kernels.stacks import check_new_stack, read_stack, symmetric_tiles
+
+# All evaluate blocks between `reference` rows, or of `new` rows against `everything`.
+Group: TypeAlias = FeatureGroup | GivenGroup | MappedGroup
+
 
 LARGEST_BLANK = 2**20  # numbers in a row of zeros that is worth a try
 
@@ -128,6 +123,10 @@ class KernelSet:
     clips: list[Clip | None] = field(default_factory=list)
     support: Values | None = None
 
+    def __post_init__(self) -> None:
+        """No kernel is clipped unless it is said."""
+        self.clips = self.clips or [None] * len(self.kernels)
+
     @classmethod
     def fit(
         cls,
@@ -138,6 +137,7 @@ class KernelSet:
         dtype: Any = np.float32,
         psd: Psd = "check",
         random_state: int | np.random.Generator | None = None,
+        sample_weight: Any = None,
     ) -> KernelSet:
         """Fit kernels on training rows.
 
@@ -157,24 +157,39 @@ class KernelSet:
             eigenvalues.
         random_state : int, Generator or None
             For the landmarks and random features of approximate kernels.
+        sample_weight : array of shape (n,), optional
+            A row of weight k is fitted as k copies of it would be: in widths, means,
+            normalization and landmarks. Weights that are no whole numbers are taken
+            relative to their mean.
         """
         check_psd_option(psd)
         precision = _float_dtype(dtype)
-        rng = np.random.default_rng(random_state)
-        built = build(kernels, X, feature_names, precision, rng)
-        fitted = cls(
-            built.kernels,
-            built.names,
-            built.groups,
-            fit_scalings(built),
-            built.n_columns,
-            built.n_train,
-            precision,
-            [None] * len(built.kernels),
-        )
+        resolved = list(kernels)
+        groups: list[Group] = []
+        if reads_stack(kernels):
+            matrices = read_stack(X)
+            n_columns, n_train = len(matrices), len(matrices[0])
+            copies = row_copies(sample_weight, n_train)
+            resolved, names, groups[:] = fit_given(
+                kernels, matrices, feature_names, copies, precision
+            )
+        else:
+            X = as_table(X)
+            n_train, n_columns = map(int, X.shape)
+            copies = row_copies(sample_weight, n_train)
+            names = unique_names([kernel.label for kernel in kernels])
+            data = (resolved, names, X, copies, precision)
+            rng = np.random.default_rng(random_state)
+            for columns, members in shared_columns(resolved, X, feature_names):
+                if resolved[members[0]].approximate is None:
+                    groups.append(FeatureGroup.fit(columns, members, *data))
+                else:
+                    groups.append(MappedGroup.fit(columns, members, *data, rng))
+        scalings = fit_scalings(groups, resolved, names, copies / copies.sum())
+        fitted = cls(resolved, names, groups, scalings, n_columns, n_train, precision)
         # Threads of BLAS cost more than they bring on samples of 256 rows.
         with one_blas_thread():
-            fitted._make_psd(psd)
+            make_psd(fitted, psd, copies)
         return fitted
 
     @property
@@ -199,7 +214,11 @@ class KernelSet:
             one thread.
         """
         shape = (self.n_kernels, self.n_reference, self.n_reference)
-        out = self._output(out, shape)
+        out = np.empty(shape, dtype=self.dtype) if out is None else out
+        if out.shape != shape:
+            raise ValueError(
+                f"out must have shape {shape}, got {out.shape}; allocate it so."
+            )
         tiles = symmetric_tiles(self.n_reference)
         if n_threads == 1:
             for rows, columns in tiles:
@@ -219,7 +238,7 @@ class KernelSet:
                 out[f, part] = block
         return out
 
-    def tile(self, rows: Index, columns: slice) -> Iterator[tuple[int, Values]]:
+    def tile(self, rows: Selection, columns: slice) -> Iterator[tuple[int, Values]]:
         """Yield (f, block) between some reference rows and a slice of them."""
         ids = np.arange(self.n_reference)[rows]
         inside = np.flatnonzero((ids >= columns.start) & (ids < columns.stop))
@@ -266,8 +285,8 @@ class KernelSet:
         sides = self._new_rows(X_new)
         out = np.empty((self.n_kernels, len(sides[0])))
         for group, rows in zip(self.groups, sides, strict=True):
-            for f, values in new_diagonals(self, group, rows):
-                out[f] = values
+            for f in group.members:
+                out[f] = new_diagonal(self, group, f, rows)
         return out
 
     def restrict(self, index: Any) -> KernelSet:
@@ -309,14 +328,20 @@ class KernelSet:
         everyone = np.arange(self.n_train) if self.support is None else self.support
         return replace(self.restrict(nobody), support=everyone)
 
-    def only(self, kernels: Any) -> KernelSet:
-        """In `cross`, evaluate only the kernels at these positions; others are zero."""
+    def only(self, kernels: Any, dtype: Any = None) -> KernelSet:
+        """In `cross`, evaluate only the kernels at these positions; others are zero.
+
+        With a dtype, in another precision as well.
+        """
         wanted = set(np.asarray(kernels, dtype=np.intp).tolist())
-        groups: list[Group] = [
-            replace(group, members=[f for f in group.members if f in wanted])
-            for group in self.groups
-        ]
-        return replace(self, groups=groups)
+        groups: list[Group] = []
+        for group in self.groups:
+            members = [f for f in group.members if f in wanted]
+            if members:
+                groups.append(replace(group, members=members))
+        # One group says what sort of data the set reads, even if it evaluates nothing.
+        kept = replace(self, groups=groups or [replace(self.groups[0], members=[])])
+        return kept if dtype is None else kept.astype(dtype)
 
     def astype(self, dtype: Any) -> KernelSet:
         """The same kernels with another precision, for storage and for the work."""
@@ -342,7 +367,7 @@ class KernelSet:
             return None
         everyone = slice(0, self.n_reference)
         sides = [group.reference(self.ids(group, everyone)) for group in self.groups]
-        return self._explicit(sides, new=False)
+        return final_features(self, sides, new=False)
 
     def feature_blocks(
         self, X_new: Any, block_bytes: int = 2**26
@@ -377,7 +402,7 @@ class KernelSet:
                 "explicit features need Linear, Cosine and Constant kernels only, or "
                 f"approximate ones, got {', '.join(self.names)}; use cross instead."
             )
-        return self._explicit(self._new_rows(X_new), new=True)
+        return final_features(self, self._new_rows(X_new), new=True)
 
     @property
     def is_explicit(self) -> bool:
@@ -418,7 +443,7 @@ class KernelSet:
         """Return the group that evaluates kernel f."""
         return next(group for group in self.groups if f in group.members)
 
-    def ids(self, group: Group, index: Index) -> Index:
+    def ids(self, group: Group, index: Selection) -> Selection:
         """Positions in a group's arrays of some reference rows."""
         if group.full and self.support is not None:
             return self.support[index]
@@ -519,19 +544,6 @@ class KernelSet:
             sides = self._new_rows(take_rows(X_new, part))
             yield part, self._cross_block(sides, slice(0, part.stop - part.start))
 
-    def _explicit(self, sides: list[Any], new: bool) -> list[Any]:
-        out: list[Any] = [None] * self.n_kernels
-        everyone = slice(0, self.n_reference)
-        for group, rows in zip(self.groups, sides, strict=True):
-            for f in group.members:
-                scaling = self.scalings[f]
-                side = scaling.side(self.ids(group, everyone))
-                if new:
-                    side = new_side(self, group, f, rows, None)
-                phi = feature_map(self.kernels[f], rows, group.offset)
-                out[f] = scaled_features(phi, scaling, side, self.dtype)
-        return out
-
     def _new_rows(self, X_new: Any) -> list[Any]:
         """New rows prepared for every group."""
         if isinstance(self.groups[0], GivenGroup):
@@ -539,50 +551,15 @@ class KernelSet:
             check_new_stack(X_new, self.n_columns, self.n_train)
         else:
             X_new = as_table(X_new)
-            _check_columns(X_new.shape[1], self.n_columns)
+            if X_new.shape[1] != self.n_columns:
+                raise ValueError(
+                    f"expected {self.n_columns} columns as in fit, got "
+                    f"{X_new.shape[1]}; pass the same columns in the same order."
+                )
         return [group.new(X_new, self.kernels, self.names) for group in self.groups]
 
-    def _make_psd(self, psd: Psd) -> None:
-        outside = [f for f, kernel in enumerate(self.kernels) if kernel.check_psd]
-        for f in outside if psd != "skip" else []:
-            group = self.group_of(f)
-            if isinstance(group, MappedGroup):
-                self._check_landmarks(f, group, psd)
-                continue
-            if psd == "check":
-                check_matrix(matrix(self, f, sample_rows(self.n_train)), self.names[f])
-                continue
-            whole = matrix(self, f, np.arange(self.n_train))
-            clip = self.clips[f] = clip_matrix(whole)
-            if clip is not None:
-                self.scalings[f].diagonal = np.square(clip.features).sum(axis=1)
-
-    def _check_landmarks(self, f: int, group: MappedGroup, psd: Psd) -> None:
-        """Refuse an indefinite kernel; an approximation as such is never indefinite."""
-        if psd == "check" and isinstance(group.map, Whitening):
-            exact, _ = landmark_matrix(self.kernels, self.names, group.source)
-            rows = sample_rows(len(exact))
-            check_matrix(exact[np.ix_(rows, rows)], self.names[f])
-
-    def _diagonal(self, f: int, ids: Index) -> Values:
+    def _diagonal(self, f: int, ids: Selection) -> Values:
         return self.scalings[f].diagonal[self.ids(self.group_of(f), ids)]
-
-    def _output(self, out: Values | None, shape: tuple[int, ...]) -> Values:
-        if out is None:
-            return np.empty(shape, dtype=self.dtype)
-        if out.shape != shape:
-            raise ValueError(
-                f"out must have shape {shape}, got {out.shape}; allocate it so."
-            )
-        return out
-
-
-def _check_columns(got: int, expected: int) -> None:
-    if got != expected:
-        raise ValueError(
-            f"expected {expected} columns as in fit, got {got}; pass the same columns "
-            f"in the same order."
-        )
 
 
 def _float_dtype(dtype: Any) -> np.dtype[Any]:

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.metrics.pairwise import additive_chi2_kernel
 
 from manykernels.base.arrays import Values
-from manykernels.kernels import bandwidth
-from manykernels.kernels.base import Kernel, is_number, require_positive
+from manykernels.kernels.base import (
+    Kernel,
+    WidthRule,
+    inverse,
+    inverse_columns,
+    inverse_median,
+    inverse_variance,
+    is_number,
+    low_distance,
+    spread_rows,
+)
+
+Widths = Mapping[str, Mapping[str, WidthRule]]
 
 
 @dataclass(frozen=True, repr=False)
@@ -75,22 +88,18 @@ class Polynomial(Kernel):
     coef0: float = 1.0
 
     kind: ClassVar[str] = "polynomial"
+    widths: ClassVar[Widths] = {"gamma": {"scale": inverse_variance}}
     random_map: ClassVar[str | None] = "sketch"
     accepts_sparse: ClassVar[bool] = True
 
     def validate(self) -> None:
-        """Degree is a positive integer, gamma > 0, coef0 >= 0."""
+        """Degree is a positive integer, coef0 >= 0."""
         _require_degree(self, self.degree)
-        require_positive(self, "gamma", ("scale",))
         if not is_number(self.coef0) or not 0 <= self.coef0 < np.inf:
             raise ValueError(
                 f"coef0 of polynomial must be a number >= 0, got {self.coef0!r}; a "
                 f"negative one does not give a positive semi-definite kernel."
             )
-
-    def resolve(self, values: Any) -> Kernel:
-        """Put a number in place of "scale"."""
-        return replace(self, gamma=bandwidth.euclidean(self.gamma, values))
 
     def apply(self, block: Values) -> Values:
         """(gamma * block + coef0) ** degree."""
@@ -122,18 +131,13 @@ class RBF(Kernel):
     gamma: float | str = "scale"
 
     kind: ClassVar[str] = "rbf"
+    widths: ClassVar[Widths] = {
+        "gamma": {"scale": inverse_variance, "median": inverse_median("sqeuclidean")}
+    }
     random_map: ClassVar[str | None] = "gaussian"
     form: ClassVar[str] = "squared_distance"
     unit_diagonal: ClassVar[bool] = True
     accepts_sparse: ClassVar[bool] = True
-
-    def validate(self) -> None:
-        """Gamma is positive or a known word."""
-        require_positive(self, "gamma", ("scale", "median"))
-
-    def resolve(self, values: Any) -> Kernel:
-        """Put a number in place of "scale" or "median"."""
-        return replace(self, gamma=bandwidth.euclidean(self.gamma, values))
 
     def apply(self, block: Values) -> Values:
         """exp(-gamma * block)."""
@@ -162,23 +166,25 @@ class Laplacian(Kernel):
     gamma: float | str = "scale"
 
     kind: ClassVar[str] = "laplacian"
+    widths: ClassVar[Widths] = {
+        "gamma": {"scale": inverse_columns, "median": inverse_median("cityblock")}
+    }
     random_map: ClassVar[str | None] = "cauchy"
     family: ClassVar[str] = "manhattan"
     form: ClassVar[str] = "manhattan"
     unit_diagonal: ClassVar[bool] = True
 
-    def validate(self) -> None:
-        """Gamma is positive or a known word."""
-        require_positive(self, "gamma", ("scale", "median"))
-
-    def resolve(self, values: Any) -> Kernel:
-        """Put a number in place of "scale" or "median"."""
-        return replace(self, gamma=bandwidth.manhattan(self.gamma, values))
-
     def apply(self, block: Values) -> Values:
         """exp(-gamma * block)."""
         block *= -float(self.gamma)
         return np.exp(block, out=block)
+
+
+def _inverse_mean_chi_squared(values: Any, copies: Values) -> float:
+    """1 / mean chi-squared distance between different rows."""
+    rows, copies = spread_rows(values, copies)
+    total = -(copies @ additive_chi2_kernel(rows) @ copies)
+    return inverse(float(total) / max(1.0, copies.sum() * (copies.sum() - 1.0)))
 
 
 @dataclass(frozen=True, repr=False)
@@ -202,18 +208,11 @@ class ChiSquared(Kernel):
     gamma: float | str = "mean"
 
     kind: ClassVar[str] = "chi_squared"
+    widths: ClassVar[Widths] = {"gamma": {"mean": _inverse_mean_chi_squared}}
     family: ClassVar[str] = "chi_squared"
     form: ClassVar[str] = "chi_squared"
     unit_diagonal: ClassVar[bool] = True
     nonnegative: ClassVar[bool] = True
-
-    def validate(self) -> None:
-        """Gamma is positive or "mean"."""
-        require_positive(self, "gamma", ("mean",))
-
-    def resolve(self, values: Any) -> Kernel:
-        """Put a number in place of "mean"."""
-        return replace(self, gamma=bandwidth.chi_squared(self.gamma, values))
 
     def apply(self, block: Values) -> Values:
         """exp(-gamma * block)."""
@@ -270,6 +269,7 @@ class BSpline(Kernel):
     degree: int = 1
 
     kind: ClassVar[str] = "bspline"
+    widths: ClassVar[Widths] = {"width": {"sparse": low_distance}}
     form: ClassVar[str] = "squared_distance"
     unit_diagonal: ClassVar[bool] = True
     accepts_sparse: ClassVar[bool] = True
@@ -277,13 +277,8 @@ class BSpline(Kernel):
     check_psd: ClassVar[bool] = True
 
     def validate(self) -> None:
-        """Width is positive or "sparse", degree a positive integer."""
-        require_positive(self, "width", ("sparse",))
+        """Degree is a positive integer."""
         _require_degree(self, self.degree)
-
-    def resolve(self, values: Any) -> Kernel:
-        """Put a number in place of "sparse"."""
-        return replace(self, width=bandwidth.sparse_width(self.width, values))
 
     def apply(self, block: Values) -> Values:
         """max(0, 1 - sqrt(block) / width) ** degree."""

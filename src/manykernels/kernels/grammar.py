@@ -1,14 +1,20 @@
-"""Kernels as short texts: ``kind[:param=value[,param=value...]][@columns]``."""
+"""Kernels as short texts, ``kind[:param=value[,param=value...]][@columns]``.
+
+And every other way to say which kernels are meant, down to none at all.
+"""
 
 from __future__ import annotations
 
 import re
-from dataclasses import fields
+from collections.abc import Sequence
+from dataclasses import fields, replace
 from difflib import get_close_matches
 from typing import Any
 from urllib.parse import unquote
 
-from manykernels.kernels.base import SHARED_FIELDS, Columns, Kernel, column_parts
+from manykernels.kernels.base import SHARED_FIELDS, Kernel, require_approximation
+from manykernels.kernels.columns import Columns, column_parts
+from manykernels.kernels.custom import Custom
 from manykernels.kernels.functions import (
     RBF,
     BSpline,
@@ -20,7 +26,7 @@ from manykernels.kernels.functions import (
     Linear,
     Polynomial,
 )
-from manykernels.kernels.outside import Distance, Precomputed
+from manykernels.kernels.given import Distance, Precomputed
 
 KERNELS: dict[str, type[Kernel]] = {
     cls.kind: cls
@@ -40,6 +46,7 @@ KERNELS: dict[str, type[Kernel]] = {
 }
 ALIASES = {"poly": "polynomial", "gaussian": "rbf", "chi2": "chi_squared"}
 
+_KIND = re.compile(r"(?:^|;)\s*([^:@;\s]+)")
 _RANGE = re.compile(r"(\d+)-(\d+)", re.ASCII)
 _SLICE = re.compile(r"((?:-?\d+)?):((?:-?\d+)?)(?::(-?\d+))?", re.ASCII)
 _INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
@@ -48,6 +55,112 @@ MOST_DIGITS = 18
 MOST_COLUMNS = 10_000_000  # in a range: a typing error must not cost all the memory
 _SPECIAL = "%+@;:,="
 _WORDS = {"none": None, "true": True, "false": False}
+
+
+def default_kernels() -> list[Kernel]:
+    """A multi-scale set: linear, quadratic, and Gaussians at 0.1, 1, 10 times scale.
+
+    >>> [kernel.label for kernel in default_kernels()][:2]
+    ['linear', 'polynomial(degree=2, gamma=scale)']
+    """
+    return [
+        Linear(),
+        Polynomial(2, gamma="scale"),
+        RBF("0.1*scale"),
+        RBF("scale"),
+        RBF("10*scale"),
+    ]
+
+
+def as_kernels(spec: Any = None) -> list[Kernel]:
+    """A list of kernels from any accepted description.
+
+    Parameters
+    ----------
+    spec : None, Kernel, str, callable or sequence of these
+        None for :func:`default_kernels`; a string holds one kernel or several
+        separated by ";" (see :func:`parse_kernel`); a callable k(X, Y) is wrapped in
+        Custom; "precomputed" stands for every matrix of a given stack.
+
+    Examples
+    --------
+    >>> as_kernels("linear; rbf:gamma=0.5@0-13")[0]
+    Linear()
+    >>> as_kernels("precomputed")
+    [Precomputed()]
+    """
+    if spec is None:
+        return default_kernels()
+    several = isinstance(spec, Sequence) and not isinstance(spec, str)
+    kernels: list[Kernel] = []
+    for item in spec if several else [spec]:
+        if isinstance(item, Kernel):
+            kernels.append(item)
+        elif isinstance(item, str):
+            kernels += map(parse_kernel, filter(str.strip, item.split(";")))
+        elif isinstance(item, type) and issubclass(item, Kernel):
+            raise TypeError(
+                f"expected a kernel, got the class {item.__name__}; write "
+                f"{item.__name__}() with brackets."
+            )
+        elif callable(item):
+            kernels.append(Custom(item))
+        else:
+            raise TypeError(
+                f"expected a kernel, a string or a callable, got {item!r}; see "
+                f"manykernels.kernels for what there is."
+            )
+    if not kernels:
+        raise ValueError(
+            "expected at least one kernel, got an empty list; name one, or pass None "
+            "for the default kernels."
+        )
+    return kernels
+
+
+def reads_matrices(spec: Any) -> bool:
+    """Whether kernels read given kernel or distance matrices instead of columns.
+
+    Texts are looked at, not parsed: this is asked for every prediction.
+
+    Examples
+    --------
+    >>> reads_matrices("precomputed"), reads_matrices(["rbf@0-13", "linear"])
+    (True, False)
+    """
+    if isinstance(spec, str):
+        kinds = _KIND.findall(spec.lower())
+        return "precomputed" in kinds or "distance" in kinds
+    if isinstance(spec, Kernel):
+        return spec.family == "given"
+    return isinstance(spec, Sequence) and any(map(reads_matrices, spec))
+
+
+def approximate_kernels(
+    kernels: Sequence[Kernel], approximate: Any, rank: int | None = None
+) -> list[Kernel]:
+    """Every kernel approximated, where it has no approximation or features of its own.
+
+    Parameters
+    ----------
+    kernels : sequence of Kernel
+    approximate : {"nystroem", "random_features", None}
+    rank : int, optional
+
+    Examples
+    --------
+    >>> approximate_kernels([Linear(), RBF(0.5)], "nystroem", 100)
+    [Linear(), RBF(gamma=0.5, approximate='nystroem', rank=100)]
+    """
+    require_approximation(approximate, rank, "all kernels")
+    if approximate is None:
+        return list(kernels)
+    return [
+        kernel
+        if kernel.has_features
+        else replace(kernel, approximate=approximate, rank=rank)
+        for kernel in kernels
+    ]
 
 
 def parse_kernel(text: str) -> Kernel:
@@ -67,7 +180,7 @@ def parse_kernel(text: str) -> Kernel:
     head, at, where = text.strip().partition("@")
     kind, _, options = head.partition(":")
     cls = _kernel_class(kind.strip())
-    settings = _parse_options(cls, options)
+    settings = _parse_options(cls, options) if options.strip() else {}
     if at:
         settings["columns"] = _parse_columns(where, text)
     return cls(**settings)
@@ -109,7 +222,7 @@ def _parse_options(cls: type[Kernel], options: str) -> dict[str, Any]:
     own = [f.name for f in fields(cls) if f.name not in SHARED_FIELDS]
     known = [*own, *(name for name in SHARED_FIELDS if name != "columns")]
     settings: dict[str, Any] = {}
-    for option in options.split(",") if options.strip() else []:
+    for option in options.split(","):
         key, equals, value = (part.strip() for part in option.partition("="))
         if key not in known or not equals:
             raise ValueError(

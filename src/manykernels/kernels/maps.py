@@ -1,4 +1,4 @@
-"""Approximate feature maps: k(x, y) is close to <phi(x), phi(y)> with few columns.
+"""Approximate kernels: k(x, y) is close to <phi(x), phi(y)> with few columns.
 
 Fitted once, in float64 whatever the storage; afterwards a map is a few constants.
 """
@@ -6,25 +6,41 @@ Fitted once, in float64 whatever the storage; afterwards a map is a few constant
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import eigh
 
-from manykernels.base.arrays import Values
-from manykernels.base.stored import Count, Floats, Wholes, require_all, storable
+from manykernels.base.arrays import Selection, Values
+from manykernels.base.stored import (
+    FLAG,
+    Count,
+    Floats,
+    ListOf,
+    Part,
+    Wholes,
+    require_all,
+    storable,
+)
 from manykernels.base.threads import one_blas_thread
 from manykernels.kernels.base import DEFAULT_RANK, Kernel
-from manykernels.kernels.rows import Rows, inverse_roots, prepare_rows
-
-if TYPE_CHECKING:
-    from manykernels.kernels.groups import FeatureGroup
+from manykernels.kernels.columns import take_columns
+from manykernels.kernels.rows import (
+    PAIRWISE,
+    FeatureGroup,
+    Rows,
+    count_columns,
+    inverse_roots,
+    prepare_rows,
+    squared_norms,
+)
 
 # Eigenvalues below this share of the largest are rounding of a singular matrix.
 FLOOR = 1e-12
+MAP_BYTES = 2**24  # of mapped rows at a time
 
 logger = logging.getLogger(__name__)
 
@@ -184,20 +200,201 @@ class TensorSketch:
 FeatureMap: TypeAlias = Whitening | RandomFourier | TensorSketch
 
 
+@storable(
+    source=Part(FeatureGroup),
+    map=Part(Whitening, RandomFourier, TensorSketch),
+    rows=Part(Rows),
+    members=ListOf(Count(), 1),
+    unit=FLAG,
+)
+@dataclass
+class MappedGroup:
+    """One approximate kernel: rows are kept as phi(x), and its values are products.
+
+    Attributes
+    ----------
+    source : FeatureGroup
+        The exact kernel; its rows are the landmarks of Nyström.
+    map : FeatureMap
+        From rows of the source to phi.
+    rows : Rows
+        phi of the reference rows, in the group's working precision.
+    members : list of int
+        Position of its kernel in the set.
+    unit : bool
+        Whether phi is scaled to unit length, before it is rounded to float32.
+    """
+
+    source: FeatureGroup
+    map: FeatureMap
+    rows: Rows
+    members: list[int]
+    unit: bool
+
+    family: ClassVar[str] = "dot"
+    offset: ClassVar[None] = None
+    full: ClassVar[bool] = False
+
+    @classmethod
+    def fit(
+        cls,
+        columns: Selection,
+        members: list[int],
+        kernels: list[Kernel],
+        names: Sequence[str],
+        X: Any,
+        copies: Values,
+        dtype: Any,
+        rng: np.random.Generator,
+    ) -> MappedGroup:
+        """Resolve the only member among `kernels`, and fit its map on all the rows."""
+        f = members[0]
+        values = take_columns(X, columns)
+        kernels[f].check_values(names[f], values)
+        kernels[f] = kernel = kernels[f].resolve(values, copies)
+        landmarks = draw_landmarks(kernel, names[f], values, copies, rng)
+        source = FeatureGroup(kernel.family, columns, None, landmarks, [f])
+        unit = kernel.normalize == "diagonal" and not kernel.center
+        no_rows = prepare_rows(np.empty((0, 0)))
+        group = cls(source, fit_map(kernels, names, source, rng), no_rows, [f], unit)
+        precision = np.dtype(np.float64) if kernel.center else dtype
+        return replace(group, rows=group.mapped(values, kernels, names, precision))
+
+    def everything(self) -> Any:
+        """Return all reference rows."""
+        return self.rows
+
+    def reference(self, ids: Selection) -> Any:
+        """Return some reference rows."""
+        return self.rows.take(ids)
+
+    def new(self, X: Any, kernels: Sequence[Kernel], names: Sequence[str]) -> Rows:
+        """Select and check the columns of new rows, and map them."""
+        if not self.members:
+            return Rows(np.empty((X.shape[0], 0)), np.zeros(X.shape[0]))
+        values = take_columns(X, self.source.columns)
+        for f in self.members:
+            kernels[f].check_values(names[f], values)
+        return self.mapped(values, kernels, names, self.rows.values.dtype)
+
+    def mapped(
+        self, values: Any, kernels: Sequence[Kernel], names: Sequence[str], dtype: Any
+    ) -> Rows:
+        """phi of a table, in float64 a block at a time."""
+        n = values.shape[0]
+        out = Rows(np.empty((n, self.map.n_columns), dtype), np.empty(n))
+        size = max(1, MAP_BYTES // (8 * max(1, self.map.n_columns)))
+        for start in range(0, n, size):
+            part = slice(start, start + size)
+            rows = prepare_rows(values[part], None, np.float64)
+            phi = self.map.features(kernels, names, self.source, rows)
+            if self.unit:
+                phi = _unit_rows(phi)
+            out.values[part] = phi
+            out.squares[part] = squared_norms(phi)
+            if self.unit:
+                out.squares[part] = out.squares[part] > 0.5
+        return out
+
+    def blocks(
+        self, kernels: Sequence[Kernel], names: Sequence[str], a: Rows, b: Rows
+    ) -> Iterator[tuple[int, Values]]:
+        """Yield (kernel position, products of phi)."""
+        for f in self.members:
+            yield f, PAIRWISE["dot"](a.values, b.values)
+
+    def diagonal(self, kernel: Kernel, name: str, rows: Rows) -> Values:
+        """||phi(x)||^2 in float64."""
+        return rows.squares.copy()
+
+    def features(self, kernel: Kernel, rows: Rows) -> Any:
+        """phi(x), which is what the rows are kept as."""
+        return rows.values
+
+    def restrict(self, index: Values, support: Values, keep_all: bool) -> MappedGroup:
+        """Keep the reference rows `index`."""
+        return replace(self, rows=self.rows.take(index))
+
+    def astype(self, dtype: Any) -> MappedGroup:
+        """The same group with another working precision."""
+        return replace(self, rows=self.rows.astype(dtype))
+
+    def fits(self, kernels: Sequence[Kernel], n_columns: int, support: Values) -> bool:
+        """Whether map, kernel and columns belong together."""
+        kernel, source = kernels[self.members[0]], self.source
+        width = count_columns(source.columns, n_columns)
+        return (
+            kernel.approximate is not None
+            and source.members == self.members
+            and source.fits(kernels, n_columns, support)
+            and self.map.fits(kernel, len(source.rows), width)
+            and self.rows.values.shape[1] == self.map.n_columns
+        )
+
+
 def draw_landmarks(
-    kernel: Kernel, name: str, values: Any, rng: np.random.Generator
+    kernel: Kernel, name: str, values: Any, copies: Values, rng: np.random.Generator
 ) -> Rows:
-    """Training rows drawn for Nyström, in float64; none for random features."""
-    n = values.shape[0]
-    rank = kernel.rank or DEFAULT_RANK
+    """Different training rows drawn for Nyström, in float64; none for random features.
+
+    A row is drawn with a probability proportional to its number of copies, in an
+    order that depends on the rows' values only: k copies are as good as a weight of k.
+    """
     if kernel.approximate != "nystroem":
         return prepare_rows(values[:0], None, np.float64)
+    first, counts = distinct_rows(values, copies)
+    n, rank = len(first), kernel.rank or DEFAULT_RANK
     if rank > n:
-        logger.info("kernel %r: rank %d lowered to the %d rows", name, rank, n)
-    chosen = np.arange(n)
+        logger.info("kernel %r: rank %d lowered to %d different rows", name, rank, n)
     if rank < n:
-        chosen = np.sort(rng.choice(n, rank, replace=False))
-    return prepare_rows(values[chosen], None, np.float64)
+        chosen = rng.choice(n, rank, replace=False, p=counts / counts.sum())
+        first = first[np.sort(chosen)]
+    return prepare_rows(values[first], None, np.float64)
+
+
+def distinct_rows(values: Any, copies: Values) -> tuple[Values, Values]:
+    """Where each different row that has copies is first found, and all its copies.
+
+    Rows come in an order of their own, that of their keys.
+    """
+    _, first, group = np.unique(
+        row_keys(values), return_index=True, return_inverse=True
+    )
+    counts = np.bincount(group, weights=copies)
+    return first[counts > 0], counts[counts > 0]
+
+
+def row_keys(values: Any) -> Values:
+    """A whole number for every row that its entries decide, dense or sparse.
+
+    Different rows have the same number with a chance of about 2 to the power of -64.
+
+    >>> rows = np.array([[0.5, 0.0], [0.0, 0.5], [0.5, -0.0]])
+    >>> keys = row_keys(rows)
+    >>> len(set(keys)), bool((row_keys(sp.csr_array(rows)) == keys).all())
+    (2, True)
+    """
+    factors = np.random.default_rng(0).integers(
+        2**64, size=values.shape[1], dtype=np.uint64
+    )
+    if sp.issparse(values):
+        rows = sp.csr_array(values, copy=True)
+        rows.sum_duplicates()
+        mixed = (_mixed_bits(rows.data), rows.indices, rows.indptr)
+        return np.asarray(sp.csr_array(mixed, shape=rows.shape) @ factors)
+    size = max(1, MAP_BYTES // (8 * values.shape[1]))
+    parts = range(0, len(values), size)
+    return np.concatenate([_mixed_bits(values[i : i + size]) @ factors for i in parts])
+
+
+def _mixed_bits(values: Values) -> Values:
+    """The bits of numbers, the high ones mixed into the low; zero for zero."""
+    # Adding zero makes -0.0 and 0.0 the same bits.
+    bits = (np.ascontiguousarray(values, dtype=np.float64) + 0.0).view(np.uint64)
+    bits ^= bits >> np.uint64(32)
+    bits *= np.uint64(0x9E3779B97F4A7C15)  # an odd number with mixed bits
+    bits ^= bits >> np.uint64(29)
+    return bits
 
 
 def fit_map(
@@ -261,3 +458,11 @@ def _fit_whitening(matrix: Values, roots: Values) -> Whitening:
     return Whitening(
         np.ascontiguousarray(roots[:, None] * vectors[:, kept] / np.sqrt(values[kept]))
     )
+
+
+def _unit_rows(phi: Values) -> Values:
+    """Rows of unit length; a row of zeros stays."""
+    # The largest entry first: squares of tiny numbers would vanish.
+    largest = np.abs(phi).max(axis=1, initial=0.0, keepdims=True)
+    phi = np.divide(phi, largest, out=np.zeros_like(phi), where=largest > 0)
+    return phi * inverse_roots(squared_norms(phi))[:, None]

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 from scipy.linalg import eigh, eigvalsh
 
-from manykernels.base.arrays import Values
+from manykernels.base.arrays import Selection, Values
 from manykernels.base.stored import Floats, storable
+from manykernels.kernels.maps import MappedGroup, Whitening, landmark_matrix
+from manykernels.kernels.scaling import final_matrix
+
+if TYPE_CHECKING:
+    from manykernels.kernels.fitted import KernelSet
 
 Psd: TypeAlias = Literal["check", "clip", "skip"]
 
@@ -22,28 +27,52 @@ TOLERANCE = 1e-5
 class Clip:
     r"""Projection on the eigenvectors with positive eigenvalues.
 
-    With :math:`K = U \Lambda U^\top` restricted to :math:`\lambda > 0`, a row
-    :math:`r = k(x, \cdot)` becomes :math:`r\, U U^\top`, computed as
-    :math:`(r\, U \Lambda^{-1/2}) (U \Lambda^{1/2})^\top`.
+    With :math:`W^{1/2} K W^{1/2} = U \Lambda U^\top` restricted to
+    :math:`\lambda > 0`, where W holds the copies of every row, a row
+    :math:`r = k(x, \cdot)` becomes
+    :math:`(r\, W^{1/2} U \Lambda^{-1/2}) (W^{-1/2} U \Lambda^{1/2})^\top`: what
+    clipping the matrix of all the copies would give.
 
     Attributes
     ----------
     whiten : array of shape (n_train, rank)
-        U times the inverse root of the eigenvalues.
+        The first factor's constants.
     features : array of shape (n_train, rank)
-        U times the root of the eigenvalues.
+        The second factor, K times `whiten`.
     """
 
     whiten: Values
     features: Values
 
-    def between(self, rows: Values | slice, columns: Values | slice) -> Values:
+    def between(self, rows: Selection, columns: Selection) -> Values:
         """Clipped values between reference rows."""
         return self.features[rows] @ self.features[columns].T
 
     def against(self, block: Values) -> Values:
         """Clipped values of new rows, given their values with all training rows."""
         return (block @ self.whiten) @ self.features.T
+
+
+def make_psd(fitted: KernelSet, psd: Psd, copies: Values) -> None:
+    """Check or clip the kernels of a set whose formula does not promise it."""
+    for f, kernel in enumerate(fitted.kernels):
+        if psd == "skip" or not kernel.check_psd:
+            continue
+        group = fitted.group_of(f)
+        if isinstance(group, MappedGroup):
+            # An approximation as such is never indefinite, but its kernel may be.
+            if psd == "check" and isinstance(group.map, Whitening):
+                exact, _ = landmark_matrix(fitted.kernels, fitted.names, group.source)
+                rows = sample_rows(len(exact))
+                check_matrix(exact[np.ix_(rows, rows)], fitted.names[f])
+        elif psd == "check":
+            some = sample_rows(fitted.n_train)
+            check_matrix(final_matrix(fitted, f, some), fitted.names[f])
+        else:
+            whole = final_matrix(fitted, f, np.arange(fitted.n_train))
+            clip = fitted.clips[f] = clip_matrix(whole, copies)
+            if clip is not None:
+                fitted.scalings[f].diagonal = np.square(clip.features).sum(axis=1)
 
 
 def sample_rows(n: int) -> Values:
@@ -86,16 +115,17 @@ def _clearly_positive(matrix: Values) -> bool:
     return True
 
 
-def clip_matrix(matrix: Values) -> Clip | None:
+def clip_matrix(matrix: Values, copies: Values) -> Clip | None:
     """Return the projection for an indefinite matrix, None if there is no need."""
-    values, vectors = eigh(matrix.astype(np.float64))
+    roots = np.sqrt(copies)
+    values, vectors = eigh(matrix.astype(np.float64) * np.outer(roots, roots))
     limit = TOLERANCE * float(np.abs(values).max())
     if values[0] >= -limit:
         return None
     # Directions with rounding-size eigenvalues only amplify noise in `whiten`.
     kept = values > 1e-12 * values[-1]
-    roots = np.sqrt(values[kept])
-    return Clip(vectors[:, kept] / roots, vectors[:, kept] * roots)
+    whiten = roots[:, None] * vectors[:, kept] / np.sqrt(values[kept])
+    return Clip(whiten, matrix @ whiten)
 
 
 def check_psd_option(psd: str) -> None:

@@ -1,4 +1,4 @@
-"""Prepared rows and the pairwise quantities that kernels share.
+"""Prepared rows, and kernels on the same columns that share a pairwise quantity.
 
 One quantity per family is computed for all kernels on the same columns: the inner
 products serve Linear, Polynomial, Cosine, RBF and BSpline alike.
@@ -6,7 +6,8 @@ products serve Linear, Polynomial, Cosine, RBF and BSpline alike.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,27 @@ import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import additive_chi2_kernel
 
-from manykernels.base.arrays import Values
-from manykernels.base.stored import Floats, Maybe, Table, storable
+from manykernels.base.arrays import Selection, Values
+from manykernels.base.stored import (
+    FLAG,
+    TEXT,
+    Count,
+    Floats,
+    ListOf,
+    Maybe,
+    Part,
+    Table,
+    Wholes,
+    storable,
+)
+from manykernels.kernels.base import Kernel
+from manykernels.kernels.columns import select_columns, take_columns
+
+# gamma * ||x||^2 above which float32 inner products spoil the fifth digit of an RBF.
+SAFE_EXPONENT = 16.0
+BLOCK_BYTES = 2**22  # of one kernel's values at a time
+# Not a power of two: rows of a tile would then compete for the same cache lines.
+TILE = 384
 
 
 @storable(
@@ -45,20 +65,225 @@ class Rows:
         """Count the rows."""
         return int(self.values.shape[0])
 
-    def take(self, index: Values | slice) -> Rows:
+    def take(self, index: Selection) -> Rows:
         """Return the chosen rows (views if `index` is a slice)."""
         shifts = None if self.shifts is None else self.shifts[index]
         return Rows(self.values[index], self.squares[index], shifts)
 
+    def astype(self, dtype: Any) -> Rows:
+        """The same rows in another precision; their norms stay as they are."""
+        if sp.issparse(self.values):
+            values = self.values.astype(dtype, copy=False)
+        else:
+            values = np.ascontiguousarray(self.values, dtype=dtype)
+        return Rows(values, self.squares, self.shifts)
+
+    def plain_squares(self) -> Values:
+        """Squared norms with the offset put back."""
+        if self.shifts is None:
+            return self.squares
+        return np.maximum(self.squares + 2.0 * self.shifts, 0.0)
+
+
+@storable(
+    family=TEXT,
+    columns=Part(np.ndarray, slice),
+    offset=Maybe(Floats("columns")),
+    rows=Part(Rows),
+    members=ListOf(Count()),
+    full=FLAG,
+)
+@dataclass
+class FeatureGroup:
+    """Kernels of one family on the same columns of a feature table.
+
+    Attributes
+    ----------
+    family : str
+        The shared quantity, a key of `PAIRWISE`, or "custom".
+    columns : array of int or slice
+        Positions in the table.
+    offset : array of shape (d,) or None
+        Subtracted from the rows, so that distances lose no digits in float32.
+    rows : Rows
+        Reference rows in the group's working precision.
+    members : list of int
+        Positions of its kernels in the set.
+    full : bool
+        Whether all training rows are held although the set keeps only some.
+    """
+
+    family: str
+    columns: Selection
+    offset: Values | None
+    rows: Rows
+    members: list[int]
+    full: bool = False
+
+    @classmethod
+    def fit(
+        cls,
+        columns: Selection,
+        members: list[int],
+        kernels: list[Kernel],
+        names: Sequence[str],
+        X: Any,
+        copies: Values,
+        dtype: Any,
+    ) -> FeatureGroup:
+        """Resolve the members among `kernels` on a table, and prepare its rows.
+
+        Rows are held in the cheapest precision that keeps five digits.
+        """
+        values = take_columns(X, columns)
+        steepest, precise = 0.0, False
+        for f in members:
+            kernels[f].check_values(names[f], values)
+            kernels[f] = kernel = kernels[f].resolve(values, copies)
+            # Centering subtracts numbers of equal size, so it needs the digits.
+            precise = precise or kernel.center
+            if kernel.form == "squared_distance":
+                # The root in a compact kernel has unbounded slope at zero.
+                gamma = np.inf if kernel.compact else float(vars(kernel)["gamma"])
+                steepest = max(steepest, gamma)
+        tiny = np.finfo(float).tiny
+        rows, offset = prepare_rows(values), None
+        if steepest * max(tiny, float(rows.squares.max())) > SAFE_EXPONENT:
+            if not sp.issparse(values):
+                offset = np.asarray(values.mean(axis=0, dtype=np.float64))
+                rows = prepare_rows(values, offset)
+            steep = steepest * max(tiny, float(rows.squares.max()))
+            precise = precise or steep > SAFE_EXPONENT
+        working = rows.astype(np.float64 if precise else dtype)
+        return cls(kernels[members[0]].family, columns, offset, working, members)
+
+    def everything(self) -> Any:
+        """Return all reference rows."""
+        return self.rows
+
+    def reference(self, ids: Selection) -> Any:
+        """Return some reference rows."""
+        return self.rows.take(ids)
+
+    def new(self, X: Any, kernels: Sequence[Kernel], names: Sequence[str]) -> Rows:
+        """Select, check and prepare the columns of new rows."""
+        values = take_columns(X, self.columns)
+        for f in self.members:
+            kernels[f].check_values(names[f], values)
+        return prepare_rows(values, self.offset, self.rows.values.dtype)
+
+    def blocks(
+        self, kernels: Sequence[Kernel], names: Sequence[str], a: Rows, b: Rows
+    ) -> Iterator[tuple[int, Values]]:
+        """Yield (kernel position, new block) from one shared quantity."""
+        if self.family == "custom":
+            for f in self.members:
+                custom: Any = kernels[f]
+                yield f, custom.block(names[f], a.values, b.values)
+            return
+        shared = PAIRWISE[self.family](a.values, b.values)
+        for f in self.members:
+            yield f, kernels[f].apply(derive(kernels[f].form, shared, a, b))
+
+    def diagonal(self, kernel: Kernel, name: str, rows: Rows) -> Values:
+        """k(x, x) in float64."""
+        if self.family == "custom":
+            custom: Any = kernel
+            return np.asarray(custom.diagonal(name, rows.values))
+        if kernel.form == "dot":
+            values = rows.plain_squares()
+        elif kernel.form == "cosine":
+            values = rows.plain_squares() > 0
+        elif kernel.form == "intersection":
+            values = _row_sums(rows.values)
+        else:
+            values = np.full(len(rows), 1.0 if kernel.form == "constant" else 0.0)
+        return kernel.apply(np.array(values, dtype=np.float64))
+
+    def features(self, kernel: Kernel, rows: Rows) -> Any:
+        """phi(x) before centering and normalization, dense or CSR."""
+        if kernel.form == "constant":
+            return np.ones((len(rows), 1), dtype=rows.values.dtype)
+        values = rows.values if self.offset is None else rows.values + self.offset
+        if kernel.form != "cosine":
+            return values
+        return scale_rows(values, inverse_roots(rows.plain_squares()))
+
+    def restrict(self, index: Values, support: Values, keep_all: bool) -> FeatureGroup:
+        """Keep the reference rows `index`."""
+        if self.full or keep_all:
+            return replace(self, full=True)
+        return replace(self, rows=self.rows.take(index))
+
+    def astype(self, dtype: Any) -> FeatureGroup:
+        """The same group with another working precision."""
+        return replace(self, rows=self.rows.astype(dtype))
+
+    def fits(self, kernels: Sequence[Kernel], n_columns: int, support: Values) -> bool:
+        """Whether rows and kernels are what the columns of a table say."""
+        width = count_columns(self.columns, n_columns)
+        return (
+            self.rows.values.shape[1] == width
+            and (self.offset is None or len(self.offset) == width)
+            and all(kernels[f].family == self.family for f in self.members)
+        )
+
+
+def count_columns(columns: Selection, n_columns: int) -> int:
+    """How many columns are chosen; counted, as a file may claim any number of them."""
+    if isinstance(columns, slice):
+        return len(range(n_columns)[columns])
+    Wholes(None, low=0, below=n_columns).check("columns of a kernel", columns, {})
+    return len(columns)
+
+
+def shared_columns(
+    kernels: list[Kernel], X: Any, feature_names: Sequence[str] | None
+) -> list[tuple[Selection, list[int]]]:
+    """Columns, and the kernels that share a quantity on them; maps share nothing.
+
+    Column selectors among `kernels` are replaced by what they choose.
+    """
+    shared: dict[tuple[Any, ...], tuple[Selection, list[int]]] = {}
+    for f, kernel in enumerate(kernels):
+        index = select_columns(kernel.columns, X, feature_names)
+        chosen = np.arange(X.shape[1])[index]
+        if callable(kernel.columns):
+            # Fitted kernels are plain data: what the selector chose, not the selector.
+            kernels[f] = replace(kernel, columns=chosen)
+        # Kernels that need float64 must not slow the others down.
+        precise = kernel.center or kernel.compact
+        alone = None if kernel.approximate is None else f
+        key = (kernel.family, precise, alone, chosen.tobytes())
+        shared.setdefault(key, (index, []))[1].append(f)
+    return list(shared.values())
+
+
+def row_blocks(n_rows: int, n_columns: int, itemsize: int, n_bytes: int) -> list[slice]:
+    """Row slices of blocks with `n_columns` columns that fit in `n_bytes`."""
+    size = max(1, n_bytes // max(1, n_columns * itemsize))
+    return [slice(i, min(i + size, n_rows)) for i in range(0, n_rows, size)]
+
+
+def symmetric_tiles(n: int, size: int = TILE) -> list[tuple[slice, slice]]:
+    """Tiles on and above the diagonal of an n x n matrix.
+
+    >>> symmetric_tiles(3, 2)
+    [(slice(0, 2, None), slice(0, 2, None)), (slice(0, 2, None), slice(2, 3, None)), \
+(slice(2, 3, None), slice(2, 3, None))]
+    """
+    cuts = [slice(start, min(start + size, n)) for start in range(0, n, size)]
+    return [(rows, cuts[j]) for i, rows in enumerate(cuts) for j in range(i, len(cuts))]
+
 
 def prepare_rows(values: Any, offset: Values | None = None, dtype: Any = None) -> Rows:
     """Subtract the offset and compute squared norms in float64."""
-    dtype = values.dtype if dtype is None else dtype
-    if offset is None:
-        return Rows(_cast(values, dtype), squared_norms(values))
-    centered = values - offset
-    shifts = centered @ offset + 0.5 * (offset @ offset)
-    return Rows(_cast(centered, dtype), squared_norms(centered), shifts)
+    shifts = None
+    if offset is not None:
+        values = values - offset
+        shifts = values @ offset + 0.5 * (offset @ offset)
+    rows = Rows(values, squared_norms(values), shifts)
+    return rows if dtype is None else rows.astype(dtype)
 
 
 def squared_norms(values: Any) -> Values:
@@ -69,32 +294,20 @@ def squared_norms(values: Any) -> Values:
     return np.einsum("ij,ij->i", values, values, dtype=np.float64)
 
 
-def pairwise(family: str, a: Rows, b: Rows) -> Values:
-    """The family's quantity for all pairs of rows, shape (len(a), len(b))."""
-    return _PAIRWISE[family](a.values, b.values)
-
-
 def derive(form: str, shared: Values, a: Rows, b: Rows) -> Values:
     """A new block of one kernel's form from the shared quantity."""
     if form == "squared_distance":
-        return _squared_distances(shared, a, b)
+        block = shared * shared.dtype.type(-2.0)
+        add_outer(block, a.squares, b.squares)
+        # Rounding may leave a tiny negative number between equal rows.
+        return np.maximum(block, 0.0, out=block)
     block = shared.copy()
     if form in ("dot", "cosine") and a.shifts is not None and b.shifts is not None:
         add_outer(block, a.shifts, b.shifts)
     if form == "cosine":
-        scale_outer(block, inverse_roots(_plain(a)), inverse_roots(_plain(b)))
+        roots = inverse_roots(a.plain_squares()), inverse_roots(b.plain_squares())
+        scale_outer(block, *roots)
     return block
-
-
-def form_diagonal(form: str, rows: Rows) -> Values:
-    """The form's value of each row with itself, float64."""
-    if form == "dot":
-        return _plain(rows)
-    if form == "cosine":
-        return (_plain(rows) > 0).astype(np.float64)
-    if form == "intersection":
-        return _row_sums(rows.values)
-    return np.full(len(rows), 1.0 if form == "constant" else 0.0)
 
 
 def add_outer(block: Values, left: Values, right: Values) -> None:
@@ -115,23 +328,17 @@ def inverse_roots(squares: Values) -> Values:
     return np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
 
 
-def _plain(rows: Rows) -> Values:
-    """Squared norms with the offset put back."""
-    if rows.shifts is None:
-        return rows.squares
-    return np.maximum(rows.squares + 2.0 * rows.shifts, 0.0)
-
-
-def _squared_distances(shared: Values, a: Rows, b: Rows) -> Values:
-    block = shared * shared.dtype.type(-2.0)
-    add_outer(block, a.squares, b.squares)
-    # Rounding may leave a tiny negative number between equal rows.
-    return np.maximum(block, 0.0, out=block)
+def scale_rows(phi: Any, factors: Values) -> Any:
+    """Row i times factors[i], dense or CSR."""
+    if sp.issparse(phi):
+        return sp.csr_array(sp.diags_array(factors.astype(phi.dtype)) @ phi)
+    return phi * factors.astype(phi.dtype)[:, None]
 
 
 def _dot(a: Any, b: Any) -> Values:
     if sp.issparse(a) or sp.issparse(b):
-        return _dense(sp.csr_array(a) @ sp.csr_array(b).T)
+        product = sp.csr_array(a) @ sp.csr_array(b).T
+        return product.toarray() if sp.issparse(product) else np.asarray(product)
     return a @ b.T
 
 
@@ -159,17 +366,7 @@ def _row_sums(values: Values) -> Values:
     return np.asarray(values.sum(axis=1, dtype=np.float64))
 
 
-def _dense(product: Any) -> Values:
-    return product.toarray() if sp.issparse(product) else np.asarray(product)
-
-
-def _cast(values: Any, dtype: Any) -> Any:
-    if sp.issparse(values):
-        return values.astype(dtype, copy=False)
-    return np.ascontiguousarray(values, dtype=dtype)
-
-
-_PAIRWISE = {
+PAIRWISE = {
     "dot": _dot,
     "manhattan": _manhattan,
     "chi_squared": _chi_squared,

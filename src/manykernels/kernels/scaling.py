@@ -1,15 +1,30 @@
-"""Centering and normalization of one fitted kernel, with training constants."""
+"""From raw kernel values to final ones: centering, normalization, clipping.
+
+The constants come from the training rows; final values are computed between reference
+rows, and of new rows against these.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from manykernels.base.arrays import Values
+from manykernels.base.arrays import Selection, Values
 from manykernels.base.stored import Floats, Maybe, Real, storable
 from manykernels.kernels.base import Kernel
-from manykernels.kernels.rows import inverse_roots, scale_outer
+from manykernels.kernels.rows import (
+    BLOCK_BYTES,
+    inverse_roots,
+    row_blocks,
+    scale_outer,
+    scale_rows,
+)
+
+if TYPE_CHECKING:
+    from manykernels.kernels.fitted import Group, KernelSet
 
 # Below this share of the largest k(x, x) a centered value is only rounding.
 NOISE = 1e-10
@@ -31,6 +46,7 @@ class Side:
     total=Real(),
     noise=Real(low=0.0),
     direction=Maybe(Floats(None)),
+    shares=Maybe(Floats(None, low=0.0)),
 )
 @dataclass
 class Scaling:
@@ -52,6 +68,8 @@ class Scaling:
         Centered k(x, x) up to this size count as zero.
     direction : array of shape (d,) or None
         Mean feature vector, where the kernel has explicit features.
+    shares : array of shape (n_train,) or None
+        Of the training rows in means, where new rows need their values with all.
     """
 
     diagonal: Values
@@ -61,19 +79,12 @@ class Scaling:
     total: float = 0.0
     noise: float = 0.0
     direction: Values | None = None
+    shares: Values | None = None
 
-    def side(self, ids: Values | slice) -> Side:
+    def side(self, ids: Selection) -> Side:
         """Return the constants of some reference rows."""
-        pick = [
-            None if part is None else part[ids] for part in (self.means, self.norms)
-        ]
-        return Side(*pick)
-
-    def new_side(self, diagonal: Values | None, means: Values | None) -> Side:
-        """Return the constants of new rows from their k(x, x) and means."""
-        if self.norms is None or diagonal is None:
-            return Side(means, None)
-        return Side(means, self.inverse_norms(self.centered(diagonal, means)))
+        means = None if self.means is None else self.means[ids]
+        return Side(means, None if self.norms is None else self.norms[ids])
 
     def centered(self, diagonal: Values, means: Values | None) -> Values:
         """k(x, x) - 2 mu(x) + mean of mu."""
@@ -83,7 +94,7 @@ class Scaling:
         """1 / sqrt of centered values, 0 for those that are only rounding noise."""
         return inverse_roots(np.where(centered > self.noise, centered, 0.0))
 
-    def finish(self, block: Values, left: Side, right: Side) -> Values:
+    def finish(self, block: Values, left: Side, right: Side | Scaling) -> Values:
         """Center and normalize a block in place."""
         if left.means is not None and right.means is not None:
             block -= left.means.astype(block.dtype)[:, None]
@@ -94,7 +105,7 @@ class Scaling:
             block *= self.factor
         return block
 
-    def final_diagonal(self, diagonal: Values, side: Side) -> Values:
+    def final_diagonal(self, diagonal: Values, side: Side | Scaling) -> Values:
         """Values of rows with themselves after centering and normalization."""
         if side.norms is not None:
             return (side.norms > 0).astype(np.float64)
@@ -108,20 +119,53 @@ class Scaling:
         )
 
 
-def fit_scaling(
-    kernel: Kernel,
-    name: str,
-    diagonal: Values,
-    means: Values | None,
-    direction: Values | None = None,
-) -> Scaling:
-    """Training constants of one kernel from its k(x, x) and row means."""
-    _require_diagonal(kernel, name, diagonal)
-    scaling = Scaling(diagonal, means=means, direction=direction)
-    if means is not None:
-        scaling.total = float(means.mean())
+def fit_scalings(
+    groups: list[Group], kernels: list[Kernel], names: list[str], shares: Values
+) -> list[Scaling]:
+    """Training constants of every kernel; `shares` says how much each row counts."""
+    scalings: dict[int, Scaling] = {}
+    for group in groups:
+        means = _implicit_means(group, kernels, names, shares)
+        for f in group.members:
+            diagonal = group.diagonal(kernels[f], names[f], group.everything())
+            scalings[f] = scaling = Scaling(diagonal)
+            if f in means:
+                scaling.means, scaling.shares = means[f], shares
+            elif kernels[f].center:
+                phi = group.features(kernels[f], group.everything())
+                scaling.direction = np.asarray(phi.T @ shares, dtype=np.float64)
+                scaling.means = np.asarray(phi @ scaling.direction)
+            _fit_scaling(scaling, kernels[f], names[f], shares)
+    return [scalings[f] for f in range(len(kernels))]
+
+
+def _implicit_means(
+    group: Group, kernels: list[Kernel], names: list[str], shares: Values
+) -> dict[int, Values]:
+    """Mean values with the training rows, of centered kernels without features."""
+    centered = [f for f in group.members if kernels[f].center]
+    means = {f: np.empty(len(shares)) for f in centered if not kernels[f].has_features}
+    if means:
+        part_of_group = replace(group, members=list(means))
+        for part in row_blocks(len(shares), len(shares), 8, BLOCK_BYTES):
+            left, right = group.reference(part), group.everything()
+            for f, block in part_of_group.blocks(kernels, names, left, right):
+                means[f][part] = block @ shares
+    return means
+
+
+def _fit_scaling(scaling: Scaling, kernel: Kernel, name: str, shares: Values) -> None:
+    """Complete the constants of one kernel from its k(x, x) and row means."""
+    diagonal = scaling.diagonal
+    if kernel.normalize == "diagonal" and float(diagonal.min()) < 0:
+        raise ValueError(
+            f"kernel {name!r} needs k(x, x) >= 0 for normalize='diagonal', got "
+            f"{float(diagonal.min()):.4g}; use normalize='trace' or another kernel."
+        )
+    if scaling.means is not None:
+        scaling.total = float(shares @ scaling.means)
         scaling.noise = NOISE * float(diagonal.max())
-    centered = scaling.centered(diagonal, means)
+    centered = scaling.centered(diagonal, scaling.means)
     if not (centered > scaling.noise).any():
         centering = " after centering" if kernel.center else ""
         raise ValueError(
@@ -129,11 +173,10 @@ def fit_scaling(
             f"none{centering}; leave it out or change its columns."
         )
     if kernel.normalize == "trace":
-        scaling.factor = _inverse_mean(name, centered)
+        scaling.factor = _inverse_mean(name, centered, shares)
     elif kernel.normalize == "diagonal":
         _set_unit_diagonal(scaling, kernel, name, centered)
-    scaling.diagonal = scaling.final_diagonal(diagonal, scaling.side(slice(None)))
-    return scaling
+    scaling.diagonal = scaling.final_diagonal(diagonal, scaling)
 
 
 def _set_unit_diagonal(
@@ -149,8 +192,8 @@ def _set_unit_diagonal(
         scaling.norms = scaling.inverse_norms(centered)
 
 
-def _inverse_mean(name: str, centered: Values) -> float:
-    mean = float(centered.mean())
+def _inverse_mean(name: str, centered: Values, shares: Values) -> float:
+    mean = float(shares @ centered)
     if mean <= 0:
         raise ValueError(
             f"kernel {name!r} needs a positive mean of k(x, x) for normalize='trace', "
@@ -170,10 +213,119 @@ def _require_constant(name: str, centered: Values) -> None:
         )
 
 
-def _require_diagonal(kernel: Kernel, name: str, diagonal: Values) -> None:
-    smallest = float(diagonal.min())
-    if kernel.normalize == "diagonal" and smallest < 0:
-        raise ValueError(
-            f"kernel {name!r} needs k(x, x) >= 0 for normalize='diagonal', got "
-            f"{smallest:.4g}; use normalize='trace' or another kernel."
-        )
+# --- final values of a fitted set ---------------------------------------------
+
+
+def between(
+    fitted: KernelSet, rows: Selection, columns: Selection
+) -> Iterator[tuple[int, Values]]:
+    """Yield (f, block) between reference rows, in the group's working precision."""
+    for group in fitted.groups:
+        if not group.members:
+            continue
+        left, right = fitted.ids(group, rows), fitted.ids(group, columns)
+        a, b = group.reference(left), group.reference(right)
+        for f, block in group.blocks(fitted.kernels, fitted.names, a, b):
+            clip, scaling = fitted.clips[f], fitted.scalings[f]
+            if clip is None:
+                yield f, scaling.finish(block, scaling.side(left), scaling.side(right))
+            else:
+                yield f, clip.between(left, right)
+
+
+def against(fitted: KernelSet, group: Group, new: Any) -> Iterator[tuple[int, Values]]:
+    """Yield (f, block) of new rows against the reference rows, for one group."""
+    blocks = group.blocks(fitted.kernels, fitted.names, new, group.everything())
+    for f, block in blocks:
+        left = new_side(fitted, group, f, new, block)
+        block = fitted.scalings[f].finish(block, left, fitted.scalings[f])
+        clip = fitted.clips[f]
+        if clip is not None:
+            block = clip.against(block)
+        yield f, block[:, fitted.support] if group.full else block
+
+
+def new_side(
+    fitted: KernelSet, group: Group, f: int, new: Any, block: Values | None
+) -> Side:
+    """Means and inverse norms of new rows; `block` has their values with all rows."""
+    kernel, scaling = fitted.kernels[f], fitted.scalings[f]
+    means = norms = None
+    if scaling.direction is not None:
+        means = np.asarray(group.features(kernel, new) @ scaling.direction)
+    elif scaling.shares is not None and block is not None:
+        means = np.asarray(block @ scaling.shares)
+    if scaling.norms is not None:
+        diagonal = group.diagonal(kernel, fitted.names[f], new)
+        norms = scaling.inverse_norms(scaling.centered(diagonal, means))
+    return Side(means, norms)
+
+
+def new_diagonal(fitted: KernelSet, group: Group, f: int, new: Any) -> Values:
+    """Values of new rows with themselves, for one kernel of a group."""
+    width = fitted.n_train if fitted.needs_all(f) else 1
+    parts = row_blocks(len(new), width, 8, BLOCK_BYTES)
+    values = [_new_diagonal(fitted, group, f, new.take(part)) for part in parts]
+    return np.concatenate([np.empty(0), *values])
+
+
+def _new_diagonal(fitted: KernelSet, group: Group, f: int, rows: Any) -> Values:
+    scaling, clip = fitted.scalings[f], fitted.clips[f]
+    block = None
+    if fitted.needs_all(f):
+        block = _raw_block(fitted, group, f, rows, group.everything())
+    side = new_side(fitted, group, f, rows, block)
+    if clip is not None and block is not None:
+        final = scaling.finish(block, side, scaling)
+        return np.square(final @ clip.whiten).sum(axis=1)
+    diagonal = group.diagonal(fitted.kernels[f], fitted.names[f], rows)
+    return scaling.final_diagonal(diagonal, side)
+
+
+def final_matrix(fitted: KernelSet, f: int, ids: Values) -> Values:
+    """Final symmetric matrix of one kernel on some training rows, float64."""
+    group = fitted.group_of(f)
+    rows = group.reference(ids)
+    block = _raw_block(fitted, group, f, rows, rows)
+    side = fitted.scalings[f].side(ids)
+    block = fitted.scalings[f].finish(block, side, side).astype(np.float64)
+    make_symmetric(block, fitted.scalings[f].diagonal[ids])
+    return block
+
+
+def _raw_block(fitted: KernelSet, group: Group, f: int, a: Any, b: Any) -> Values:
+    """The unscaled block of one kernel alone."""
+    single = replace(group, members=[f])
+    ((_, block),) = single.blocks(fitted.kernels, fitted.names, a, b)
+    return block
+
+
+def make_symmetric(block: Values, diagonal: Values) -> None:
+    """Copy the upper triangle of a square block to the lower; set the diagonal."""
+    below = np.tri(len(block), k=-1, dtype=bool)
+    np.copyto(block, block.T.copy(), where=below)
+    np.fill_diagonal(block, diagonal)
+
+
+def final_features(fitted: KernelSet, sides: list[Any], new: bool) -> list[Any]:
+    """Phi_f after centering and normalization, for the prepared rows of each group.
+
+    None for a kernel that is not evaluated.
+    """
+    out: list[Any] = [None] * fitted.n_kernels
+    for group, rows in zip(fitted.groups, sides, strict=True):
+        everyone = fitted.ids(group, slice(0, fitted.n_reference))
+        for f in group.members:
+            scaling = fitted.scalings[f]
+            side = scaling.side(everyone)
+            if new:
+                side = new_side(fitted, group, f, rows, None)
+            phi = group.features(fitted.kernels[f], rows)
+            if scaling.direction is not None:
+                phi = phi - scaling.direction
+            if side.norms is not None:
+                phi = scale_rows(phi, side.norms)
+            elif scaling.factor != 1.0:
+                phi = phi * np.sqrt(scaling.factor)
+            out[f] = phi.astype(fitted.dtype, copy=True)
+    return out

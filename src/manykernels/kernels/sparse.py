@@ -8,8 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from manykernels.base.arrays import Values
-from manykernels.kernels.build import BLOCK_BYTES, row_blocks
-from manykernels.kernels.evaluate import between
+from manykernels.kernels.rows import BLOCK_BYTES, row_blocks
+from manykernels.kernels.scaling import between
 
 if TYPE_CHECKING:
     from manykernels.kernels.fitted import KernelSet

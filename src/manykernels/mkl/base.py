@@ -23,12 +23,8 @@ from manykernels.files import Saved, by_weight, certificate
 from manykernels.files.checkpoint import open_checkpoint
 from manykernels.inputs.parameters import choose_generator
 from manykernels.inputs.reporting import shown_log, warn_unless_converged
-from manykernels.inputs.tables import (
-    check_matrices,
-    check_table,
-    reads_matrices,
-)
-from manykernels.kernels import Kernel, KernelSet
+from manykernels.inputs.tables import check_matrices, check_table
+from manykernels.kernels import Kernel, KernelSet, reads_matrices
 from manykernels.mkl.effort import warn_if_long
 from manykernels.mkl.model import BlockModel, FeatureModel
 from manykernels.solvers import Epoch, Expansion, Problem, SolveResult

@@ -15,7 +15,7 @@ from scipy.special import softmax
 from manykernels.banks import Bank, OnDemandBank
 from manykernels.banks.base import support_of
 from manykernels.base.arrays import Array, Index, Values
-from manykernels.inputs.tables import reads_matrices
+from manykernels.kernels import reads_matrices
 from manykernels.mkl.model import BlockModel
 from manykernels.solvers import Expansion, Problem
 

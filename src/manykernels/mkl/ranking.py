@@ -12,14 +12,9 @@ from sklearn.utils.multiclass import type_of_target
 from manykernels.banks import Bank, Storage, build_bank
 from manykernels.banks.alignment import alignments, target_alignments
 from manykernels.inputs.parameters import require_number
-from manykernels.inputs.tables import (
-    check_matrices,
-    check_table,
-    reads_matrices,
-    training_kernels,
-)
+from manykernels.inputs.tables import check_matrices, check_table, training_kernels
 from manykernels.inputs.targets import TrainingLabels
-from manykernels.kernels import KernelSet
+from manykernels.kernels import KernelSet, reads_matrices
 from manykernels.losses import Squared
 from manykernels.mkl.choices import _listed
 from manykernels.mkl.values import TrainingValues

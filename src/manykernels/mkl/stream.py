@@ -14,9 +14,8 @@ import numpy as np
 from manykernels.banks import Bank, OnDemandBank, Storage, build_bank
 from manykernels.base.stored import storable
 from manykernels.base.threads import one_blas_thread
-from manykernels.inputs.tables import reads_matrices
 from manykernels.inputs.targets import TrainingLabels
-from manykernels.kernels import KernelSet
+from manykernels.kernels import KernelSet, reads_matrices
 from manykernels.losses import Loss
 from manykernels.mkl.calibration import fit_temperature
 from manykernels.mkl.choices import choose_norm

@@ -27,13 +27,8 @@ from manykernels.base.stored import (
 )
 from manykernels.files import Saved, by_weight, certificate
 from manykernels.inputs.parameters import choose_generator, require_number
-from manykernels.inputs.tables import (
-    check_matrices,
-    check_table,
-    reads_matrices,
-    training_kernels,
-)
-from manykernels.kernels import KernelSet
+from manykernels.inputs.tables import check_matrices, check_table, training_kernels
+from manykernels.kernels import KernelSet, reads_matrices
 from manykernels.products.base import (
     BaseKernels,
     DenseKernels,

@@ -19,7 +19,7 @@ from manykernels.base.arrays import Array, Index, Values
 from manykernels.base.threads import in_slices
 from manykernels.hot.mirror import MirrorState
 from manykernels.kernels import KernelSet
-from manykernels.kernels.evaluate import between
+from manykernels.kernels.scaling import between
 from manykernels.norms.group import LpGroupNorm, p_norm
 from manykernels.solvers.budget import Budget, projection
 from manykernels.solvers.mirror import MirrorDescent

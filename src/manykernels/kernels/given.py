@@ -1,0 +1,356 @@
+"""Kernels from given matrices: how they come in, what is checked, how they are read.
+
+A stack is one array of shape (n, n_train, n_kernels), a list of matrices, or a single
+matrix. Matrices are kept as views; nothing is copied until a set is restricted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from manykernels.base.arrays import Selection, Values
+from manykernels.base.stored import FLAG, Count, Floats, ListOf, Part, Wholes, storable
+from manykernels.kernels.base import (
+    Kernel,
+    Normalize,
+    WidthRule,
+    require_finite,
+    require_nonnegative,
+    unique_names,
+)
+from manykernels.kernels.columns import positions
+from manykernels.kernels.rows import symmetric_tiles
+
+SYMMETRY_TOLERANCE = 1e-5
+
+
+@dataclass(frozen=True, repr=False)
+class Precomputed(Kernel):
+    """A given kernel matrix, K[i, j] = k(x_i, x_j).
+
+    ``columns=k`` picks matrix k of the given stack; without it there is one such kernel
+    per matrix. The default normalization is "trace": rows of a new matrix hold
+    k(x, x_j) for the training rows only, so k(x, x) of a new row is not known.
+
+    Examples
+    --------
+    >>> from manykernels.kernels import KernelSet, Precomputed
+    >>> KernelSet.fit([Precomputed()], [[4.0, 2.0], [2.0, 4.0]]).stack()
+    array([[[1. , 0.5],
+            [0.5, 1. ]]], dtype=float32)
+    """
+
+    normalize: Normalize = field(default="trace", kw_only=True)
+
+    kind: ClassVar[str] = "precomputed"
+    family: ClassVar[str] = "given"
+    form: ClassVar[str] = "given"
+    check_psd: ClassVar[bool] = True
+
+
+def _mean_distance(matrix: Values, copies: Values) -> float:
+    """Mean over the pairs of different rows; 1 if they are all at the same place."""
+    total = copies @ (matrix @ copies) - copies @ np.diagonal(matrix)
+    pairs = copies.sum() * (copies.sum() - 1.0)
+    mean = float(total) / max(1.0, float(pairs))
+    return mean if mean > 0 else 1.0
+
+
+@dataclass(frozen=True, repr=False)
+class Distance(Kernel):
+    r"""A given distance matrix, :math:`k(x_i, x_j) = \exp(-d_{ij} / scale)`.
+
+    Parameters
+    ----------
+    scale : float or str
+        Positive number; "mean" = mean distance over the pairs of different training
+        rows; or a multiple, "2*mean".
+
+    Examples
+    --------
+    >>> from manykernels.kernels import Distance, KernelSet
+    >>> KernelSet.fit([Distance()], [[0.0, 2.0], [2.0, 0.0]]).stack().round(3)
+    array([[[1.   , 0.368],
+            [0.368, 1.   ]]], dtype=float32)
+    """
+
+    scale: float | str = "mean"
+
+    kind: ClassVar[str] = "distance"
+    widths: ClassVar[Mapping[str, Mapping[str, WidthRule]]] = {
+        "scale": {"mean": _mean_distance}
+    }
+    family: ClassVar[str] = "given"
+    form: ClassVar[str] = "given"
+    nonnegative: ClassVar[bool] = True
+    check_psd: ClassVar[bool] = True
+
+    def apply(self, block: Values) -> Values:
+        """exp(-block / scale)."""
+        block *= -1.0 / float(self.scale)
+        return np.exp(block, out=block)
+
+
+@dataclass
+class GivenRows:
+    """Rows of a given matrix, and the columns that stand for them."""
+
+    values: Values
+    ids: Selection
+
+    def __len__(self) -> int:
+        """Count the rows."""
+        return len(self.values)
+
+    def take(self, index: Selection) -> GivenRows:
+        """Return the chosen rows of new data."""
+        return GivenRows(self.values[index], self.ids)
+
+
+@storable(
+    position=Count(),
+    matrix=Floats(0, 0),
+    dtype=Part(np.dtype),
+    members=ListOf(Count()),
+    ids=Wholes(None),
+    full=FLAG,
+)
+@dataclass
+class GivenGroup:
+    """Kernels read from one matrix of a given stack.
+
+    Attributes
+    ----------
+    position : int
+        Which matrix of the stack.
+    matrix : array
+        Its rows and columns of the reference rows; a view of what was given until the
+        set is restricted.
+    ids : array of int or None
+        Training positions of the reference rows once restricted.
+    dtype : dtype
+        Working precision.
+    members : list of int
+        Positions of its kernels in the set.
+    full : bool
+        True once restricted: new rows always come with all training columns.
+    """
+
+    position: int
+    matrix: Values
+    dtype: Any
+    members: list[int]
+    ids: Values | None = None
+    full: bool = False
+
+    offset: ClassVar[None] = None
+
+    def everything(self) -> Any:
+        """Return all training columns."""
+        return GivenRows(self.matrix, slice(None))
+
+    def reference(self, ids: Selection) -> Any:
+        """Return some reference rows, named by their training positions."""
+        local = ids if self.ids is None else _positions_in(self.ids, ids)
+        return GivenRows(self.matrix[local], local)
+
+    def new(self, X: Any, kernels: Sequence[Kernel], names: Sequence[str]) -> GivenRows:
+        """Pick this group's matrix of new rows; `X` is a sequence of matrices."""
+        matrix = X[self.position]
+        for f in self.members:
+            require_finite(matrix, names[f])
+            if kernels[f].nonnegative:
+                require_nonnegative(matrix, names[f])
+        return GivenRows(matrix, slice(None))
+
+    def blocks(
+        self,
+        kernels: Sequence[Kernel],
+        names: Sequence[str],
+        a: GivenRows,
+        b: GivenRows,
+    ) -> Iterator[tuple[int, Values]]:
+        """Yield (kernel position, copy of the given block as kernel values)."""
+        for f in self.members:
+            block = np.array(a.values[:, b.ids], dtype=self.dtype, order="C")
+            yield f, kernels[f].apply(block)
+
+    def diagonal(self, kernel: Kernel, name: str, rows: GivenRows) -> Values:
+        """k(x, x) of training rows in float64."""
+        return kernel.apply(np.array(np.diagonal(rows.values), dtype=np.float64))
+
+    def features(self, kernel: Kernel, rows: GivenRows) -> Any:
+        """Given matrices have no explicit features."""
+        raise ValueError(
+            f"explicit features need a kernel on feature columns, got a given matrix, "
+            f"{kernel.label!r}; use cross instead."
+        )
+
+    def restrict(self, index: Values, support: Values, keep_all: bool) -> GivenGroup:
+        """Keep the matrix of the reference rows only."""
+        matrix = np.array(self.matrix[np.ix_(index, index)])
+        return replace(self, matrix=matrix, ids=support, full=True)
+
+    def astype(self, dtype: Any) -> GivenGroup:
+        """The same group with another working precision."""
+        return replace(self, dtype=np.dtype(dtype))
+
+    def forget(self, support: Values) -> GivenGroup:
+        """Keep no matrix at all: new rows bring their values with them."""
+        return replace(self, matrix=np.empty((0, 0)), ids=support, full=True)
+
+    def fits(self, kernels: Sequence[Kernel], n_columns: int, support: Values) -> bool:
+        """Whether the matrix is one of those given."""
+        return (
+            self.position < n_columns
+            and self.full
+            and np.array_equal(self.ids, support)  # type: ignore[arg-type]
+            and all(kernels[f].family == "given" for f in self.members)
+        )
+
+
+def reads_stack(kernels: Sequence[Kernel]) -> bool:
+    """Whether the kernels read given matrices, all of them or none."""
+    given = {kernel.family == "given" for kernel in kernels}
+    if len(given) != 1:
+        problem = "got both in one set" if given else "got no kernel"
+        raise ValueError(
+            f"a set needs kernels that are either all on feature columns or all given "
+            f"as matrices, {problem}; fit them separately or choose one sort."
+        )
+    return given == {True}
+
+
+def fit_given(
+    kernels: Sequence[Kernel],
+    matrices: list[Values],
+    matrix_names: Sequence[str] | None,
+    copies: Values,
+    dtype: Any,
+) -> tuple[list[Kernel], list[str], list[GivenGroup]]:
+    """Resolved kernels, one for every chosen matrix, with names and groups."""
+    check_training_stack(matrices)
+    chosen: list[Kernel] = []
+    places: list[int] = []
+    for kernel in kernels:
+        index = positions(kernel.columns, len(matrices), matrix_names)
+        picked = np.arange(len(matrices))[index].tolist()
+        # A single choice keeps its own columns.
+        single = len(picked) == 1 and kernel.columns is not None
+        chosen += [kernel if single else replace(kernel, columns=k) for k in picked]
+        places += picked
+    names = unique_names([kernel.label for kernel in chosen])
+    members: dict[tuple[int, bool], list[int]] = {}
+    for f, k in enumerate(places):
+        check_training_matrix(matrices[k], names[f], chosen[f].nonnegative)
+        members.setdefault((k, chosen[f].center), []).append(f)
+        chosen[f] = chosen[f].resolve(matrices[k], copies)
+    groups = [
+        GivenGroup(k, matrices[k], np.dtype(float) if center else dtype, found)
+        for (k, center), found in members.items()
+    ]
+    return chosen, names, groups
+
+
+def read_stack(X: Any) -> list[Values]:
+    """The matrices of a stack, as views.
+
+    >>> stack = np.zeros((3, 5, 5))  # (n_kernels, n, n)
+    >>> matrices = read_stack(np.moveaxis(stack, 0, -1))
+    >>> len(matrices), np.shares_memory(matrices[0], stack)
+    (3, True)
+    """
+    if sp.issparse(X):
+        raise TypeError(
+            "given kernels must be dense arrays, got a sparse matrix; call .toarray() "
+            "on it first."
+        )
+    if isinstance(X, list | tuple) and len(X) and np.ndim(X[0]) == 2:
+        matrices = [np.asarray(matrix) for matrix in X]
+    else:
+        array = np.asarray(X)
+        if array.ndim == 2:
+            matrices = [array]
+        elif array.ndim == 3:
+            matrices = [array[:, :, k] for k in range(array.shape[2])]
+        else:
+            raise ValueError(
+                f"given kernels must come as (n, n_train, n_kernels), a list of "
+                f"matrices or one matrix, got {array.ndim} dimensions; stack them so."
+            )
+    _require_same_shape(matrices)
+    return matrices
+
+
+def check_training_stack(matrices: list[Values]) -> None:
+    """Raise unless the matrices are square, as a training stack must be."""
+    rows, columns = matrices[0].shape
+    if rows != columns:
+        raise ValueError(
+            f"given training kernels must be square, got {rows} rows and {columns} "
+            f"columns; pass k(x_i, x_j) for all pairs of training rows."
+        )
+
+
+def check_new_stack(matrices: list[Values], n_matrices: int, n_train: int) -> None:
+    """Raise unless new rows come with the kernels and columns of training."""
+    if len(matrices) != n_matrices:
+        raise ValueError(
+            f"expected {n_matrices} given kernels as in fit, got {len(matrices)}; pass "
+            f"them all in the same order."
+        )
+    if matrices[0].shape[1] != n_train:
+        raise ValueError(
+            f"expected {n_train} columns, one per training row, got "
+            f"{matrices[0].shape[1]}; pass k(x, x_j) for all training rows x_j."
+        )
+
+
+def check_training_matrix(matrix: Values, name: str, nonnegative: bool) -> None:
+    """Finite, non-zero and symmetric, in one pass over tiles."""
+    largest = gap = 0.0
+    for rows, columns in symmetric_tiles(len(matrix)):
+        tile, mirror = matrix[rows, columns], matrix[columns, rows].T
+        require_finite(tile, name)
+        require_finite(mirror, name)
+        if nonnegative:
+            require_nonnegative(tile, name)
+        largest = max(largest, float(np.abs(tile).max()))
+        gap = max(gap, float(np.abs(np.subtract(tile, mirror, dtype=float)).max()))
+    if largest == 0.0:
+        raise ValueError(
+            f"kernel {name!r} must have a non-zero entry, got all zeros on the "
+            f"training rows; leave it out."
+        )
+    if gap > SYMMETRY_TOLERANCE * largest:
+        raise ValueError(
+            f"kernel {name!r} must be symmetric, got entries that differ from their "
+            f"mirror image by {gap:.2g}; pass (K + K.T) / 2 if this is rounding."
+        )
+
+
+def _require_same_shape(matrices: list[Values]) -> None:
+    if not matrices:
+        raise ValueError("expected at least one given kernel, got none; pass one.")
+    for k, matrix in enumerate(matrices):
+        if matrix.ndim != 2 or matrix.shape != matrices[0].shape:
+            raise ValueError(
+                f"given kernels must have the same shape, got {matrices[0].shape} for "
+                f"kernel 0 and {matrix.shape} for kernel {k}; use the same rows."
+            )
+        if not np.issubdtype(matrix.dtype, np.number) and matrix.dtype != bool:
+            raise TypeError(
+                f"given kernels must hold numbers, got {matrix.dtype} in kernel {k}; "
+                f"convert it to float."
+            )
+
+
+def _positions_in(ids: Values, wanted: Any) -> Values:
+    """Where each wanted id stands in `ids`."""
+    order = np.argsort(ids)
+    return order[np.searchsorted(ids, wanted, sorter=order)]
