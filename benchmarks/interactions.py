@@ -13,7 +13,12 @@ import numpy as np
 from common import console, parse, save, show, summary, timed
 
 from manykernels import PolynomialMKLRegressor
-from manykernels.products import ProductProblem, RandomizedMirrorDescent, RankOneKernels
+from manykernels.products import (
+    ColumnGeneration,
+    ProductProblem,
+    RandomizedMirrorDescent,
+    RankOneKernels,
+)
 from manykernels.products.base import n_products
 
 TERMS = 10
@@ -85,7 +90,7 @@ def measure_growth(iterations):
 def recover(r, seed, noise=0.0):
     """One sparse fit: seconds, terms found, relative test error, gap."""
     (X, y), (X_new, y_new), terms = planted(r, seed, noise=noise)
-    model = PolynomialMKLRegressor(memory_limit="4GB")
+    model = PolynomialMKLRegressor(solver=ColumnGeneration(memory_limit="4GB"))
     _, seconds = timed(lambda: model.fit(X, y))
     found = [
         tuple(int(name[1:]) for name in names)
@@ -152,7 +157,10 @@ def descent_error(r, seed, iterations=500):
     errors = []
     for C in (1.0, 1e2, 1e4):
         model = PolynomialMKLRegressor(
-            p=4 / 3, C=C, max_iter=iterations, random_state=0
+            p=4 / 3,
+            C=C,
+            solver=RandomizedMirrorDescent(iterations),
+            random_state=0,
         ).fit(X, y)
         errors.append(np.mean((model.predict(X_new) - y_new) ** 2) / y_new.var())
     return float(min(errors))

@@ -3,12 +3,19 @@
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from manykernels import PolynomialMKLClassifier, PolynomialMKLRegressor
+from manykernels.products import RandomizedMirrorDescent
 
 
 @parametrize_with_checks(
     [
         PolynomialMKLRegressor(),
-        PolynomialMKLRegressor(degree=2, p=4 / 3, C=10.0, max_iter=50, random_state=0),
+        PolynomialMKLRegressor(
+            degree=2,
+            p=4 / 3,
+            C=10.0,
+            solver=RandomizedMirrorDescent(50),
+            random_state=0,
+        ),
         PolynomialMKLRegressor(degree=2, p="blend", random_state=0),
         PolynomialMKLRegressor(degree=2, base_kernels="rbf@0; linear", C=10.0),
         PolynomialMKLClassifier(degree=2),

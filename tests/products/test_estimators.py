@@ -13,7 +13,15 @@ from sklearn.preprocessing import StandardScaler
 
 import manykernels as mk
 from manykernels import PolynomialMKLClassifier, PolynomialMKLRegressor
+from manykernels.compare import HierarchicalKernelLearning, PolynomialKernelLearning
+from manykernels.inputs import tables
 from manykernels.kernels import RBF, Linear
+from manykernels.products import (
+    ColumnGeneration,
+    ExplicitLpNorm,
+    ProductBlend,
+    RandomizedMirrorDescent,
+)
 from manykernels.report import plot_interactions
 from manykernels.solvers import InterruptedFitWarning
 from tests.products.toys import planted
@@ -162,7 +170,8 @@ def test_a_fixed_c_shrinks_and_refit_does_not():
 
 @pytest.mark.parametrize("p", [1.2, 4 / 3])
 def test_mirror_descent_fits(p):
-    options = {"p": p, "C": 10.0, "max_iter": 200, "random_state": 0}
+    solver = RandomizedMirrorDescent(200)
+    options = {"p": p, "C": 10.0, "solver": solver, "random_state": 0}
     fitted = PolynomialMKLRegressor(**options).fit(X, Y)
     assert fitted.score(X, Y) > 0.9
     top = fitted.kernel_names_[:4]
@@ -175,7 +184,8 @@ def test_mirror_descent_fits(p):
 @pytest.mark.parametrize("C", [20.0, "auto"])
 def test_gaussian_base_kernels(p, C):
     y = np.sin(3 * X[:, 0]) * np.cos(2 * X[:, 1])
-    options = {"degree": 2, "p": p, "C": C, "max_iter": 60, "random_state": 0}
+    solver = "auto" if p == 1.0 else RandomizedMirrorDescent(60)
+    options = {"degree": 2, "p": p, "C": C, "solver": solver, "random_state": 0}
     fitted = PolynomialMKLRegressor(base_kernels=EACH, **options).fit(X[:60], y[:60])
     assert fitted.score(X[60:], y[60:]) > 0.8
     assert fitted.kernel_names_[0].count("rbf") >= 2
@@ -212,9 +222,12 @@ def test_given_matrices():
 
 
 @pytest.mark.parametrize("loss", ["logistic", "smoothed_hinge"])
-@pytest.mark.parametrize("options", [{}, {"C": 1.0}, {"p": 4 / 3, "C": 1.0}])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"C": 1.0}, {"p": 4 / 3, "C": 1.0, "solver": RandomizedMirrorDescent(60)}],
+)
 def test_classifier(loss, options):
-    options = {"degree": 2, "max_iter": 60, "random_state": 0, **options}
+    options = {"degree": 2, "random_state": 0, **options}
     fitted = PolynomialMKLClassifier(loss=loss, **options).fit(X[:90], LABELS[:90])
     assert fitted.score(X[90:], LABELS[90:]) > 0.85
     assert fitted.kernel_names_[0] == "x1 * x2"
@@ -286,25 +299,35 @@ def test_callback_and_ctrl_c():
 
 def test_too_few_rounds_warn():
     with pytest.warns(ConvergenceWarning, match="raise max_iter or tol"):
-        PolynomialMKLRegressor(C=1.0, max_iter=1).fit(X, Y)
+        PolynomialMKLRegressor(C=1.0, solver=ColumnGeneration(max_iter=1)).fit(X, Y)
 
 
 SENTENCES = [
-    ({"degree": 0}, "degree must be a whole number of at least 1, got 0"),
-    ({"degree": 2.5}, "degree must be a whole number"),
+    ({"degree": 0}, "degree must be a positive whole number, got 0"),
+    ({"degree": 2.5}, "degree must be a positive whole number"),
     ({"degree_weights": [1, 1]}, "degree_weights must be 4 positive numbers"),
     ({"degree_weights": [1, 1, 1, -1]}, "degree_weights must be 4 positive numbers"),
     ({"degree_weights": 3}, "degree_weights must be 4 positive numbers"),
     ({"p": 2.0}, r"p must be a number in \[1, 1.99\]"),
-    ({"p": 0.5}, r"p must be a number in \[1, 2\]"),
-    ({"C": "large"}, "C must be a positive number or 'auto', got 'large'"),
+    ({"p": 0.5}, r"p must be a number in \[1, 1.99\] or 'blend', got 0.5"),
+    ({"C": "large"}, r"C must be a number in \(0, inf\) or 'auto', got 'large'"),
     ({"C": -1}, "C must be a number in"),
-    ({"refit": "yes"}, "refit must be True, False or None"),
-    ({"standardize": "yes"}, "standardize must be True, False or 'auto'"),
-    ({"max_iter": 0}, "max_iter must be a positive whole number or None"),
-    ({"tol": -1}, "tol must be a number in"),
+    ({"refit": "yes"}, "refit must be True or False or None, got 'yes'"),
+    ({"standardize": "yes"}, "standardize must be True or False or 'auto'"),
+    ({"standardize": None}, "standardize must be True or False or 'auto', got None"),
+    ({"normalize": 1}, "normalize must be True or False, got 1"),
+    ({"fit_intercept": "yes"}, "fit_intercept must be True or False, got 'yes'"),
+    ({"solver": "best"}, "solver must be 'auto' or a solver object, got 'best'"),
+    ({"solver": ColumnGeneration}, "solver must be 'auto' or a solver object"),
+    ({"solver": RandomizedMirrorDescent()}, "estimator with normalize=False"),
+    ({"solver": ColumnGeneration(), "p": 1.5}, "ColumnGeneration needs p = 1, got"),
+    ({"solver": ProductBlend()}, "needs p='blend', got p=1.0"),
+    ({"solver": PolynomialKernelLearning(), "C": 1.0}, "got a PowerExpansion from"),
     ({"callback": 3}, "callback must be a function"),
-    ({"memory_limit": "much", "C": 1.0}, "memory_limit must be a positive number"),
+    (
+        {"solver": ColumnGeneration(memory_limit="much"), "C": 1.0},
+        "memory_limit must be a positive number",
+    ),
 ]
 
 
@@ -332,7 +355,9 @@ def test_bad_data():
 
 def test_dense_kernels_that_do_not_fit_are_refused():
     with pytest.raises(MemoryError, match="3 base kernels on 120 rows needs about"):
-        PolynomialMKLRegressor(base_kernels=EACH, memory_limit="10KB").fit(X, Y)
+        PolynomialMKLRegressor(
+            base_kernels=EACH, solver=ColumnGeneration(memory_limit="10KB")
+        ).fit(X, Y)
 
 
 def test_the_picture_shows_coefficients_by_sign(model, tmp_path):
@@ -360,6 +385,52 @@ def test_parameters_and_attributes_are_documented():
 def test_public_names():
     assert {"PolynomialMKLRegressor", "PolynomialMKLClassifier"} <= set(mk.__all__)
     assert "RandomizedMirrorDescent" in mk.products.__all__
+
+
+@pytest.mark.parametrize(
+    "solver",
+    [ExplicitLpNorm(tol=1e-4), HierarchicalKernelLearning()],
+    ids=lambda solver: type(solver).__name__,
+)
+@pytest.mark.parametrize("C", [1.0, "auto"])
+def test_other_solvers_are_objects(solver, C):
+    options = {"degree": 2, "p": 4 / 3, "C": C, "random_state": 0}
+    fitted = PolynomialMKLRegressor(solver=solver, **options).fit(X, Y)
+    assert {"x0 * x3", "x5"} <= set(fitted.kernel_names_[:6])
+    assert fitted.score(X, Y) > 0.9
+
+
+def test_a_solver_without_a_seed_takes_that_of_the_estimator():
+    options = {"p": 4 / 3, "C": 1.0, "solver": RandomizedMirrorDescent(30)}
+    one, two, other = (
+        PolynomialMKLRegressor(**options, random_state=seed).fit(X, Y).predict(X)
+        for seed in (0, 0, 1)
+    )
+    np.testing.assert_array_equal(one, two)
+    assert not np.array_equal(one, other)
+
+
+def test_a_blend_with_other_folds():
+    solver = ProductBlend(folds=3)
+    fitted = PolynomialMKLRegressor(degree=2, p="blend", solver=solver).fit(X, Y)
+    other = PolynomialMKLRegressor(degree=2, p="blend", random_state=0).fit(X, Y)
+    assert fitted.score(X, Y) >= 0.95
+    assert not np.array_equal(fitted.predict(X), other.predict(X))
+
+
+def test_X_is_checked_once(monkeypatch):
+    calls = []
+    check = tables.validate_data
+
+    def counted(*args, **options):
+        calls.append(options)
+        return check(*args, **options)
+
+    monkeypatch.setattr(tables, "validate_data", counted)
+    fitted = PolynomialMKLRegressor(C=1.0, degree=2).fit(X, Y)
+    assert len(calls) == 1
+    fitted.predict(X)
+    assert len(calls) == 2
 
 
 @pytest.fixture(scope="module")
@@ -398,6 +469,7 @@ def test_blends_of_three_classes_name_their_class():
         ({"degree_weights": [1, 1, 1, 2]}, "degree_weights must keep its default"),
         ({"refit": True}, "refit must keep its default"),
         ({"base_kernels": EACH}, "A blend needs one column per base kernel"),
+        ({"solver": ColumnGeneration()}, "solver must be 'auto' or a ProductBlend"),
         ({"p": "both"}, r"p must be a number in \[1, 1.99\] or 'blend', got 'both'"),
     ],
 )

@@ -37,10 +37,11 @@ class Number:
     high: float = np.inf
     low_ok: bool = False
     optional: bool = False  # None is allowed, too
+    word: str | None = None  # and so is this text
 
     def check(self, name: str, value: Any) -> None:
         """Raise unless it is such a number."""
-        if value is None and self.optional:
+        if _is_exempt(value, self.optional, self.word):
             return
         good = isinstance(value, Real) and not isinstance(value, bool)
         if good:
@@ -51,8 +52,8 @@ class Number:
             end = "inf)" if np.isinf(self.high) else f"{self.high:g}]"
             raise ValueError(
                 f"{name} must be a number in {start}{self.low:g}, {end}"
-                f"{' or None' * self.optional}, got {value!r}; choose one in that "
-                "range."
+                f"{_exemptions(self.optional, self.word)}, got {value!r}; choose one "
+                "in that range."
             )
 
 
@@ -116,15 +117,40 @@ class OneOf:
             )
 
 
+@dataclass(frozen=True)
 class Flag:
-    """True or False."""
+    """True or False.
+
+    Examples
+    --------
+    >>> Flag(word="auto").check("standardize", "yes")
+    Traceback (most recent call last):
+    ValueError: standardize must be True or False or 'auto', got 'yes'; choose one of
+    these.
+    """
+
+    optional: bool = False
+    word: str | None = None
 
     def check(self, name: str, value: Any) -> None:
         """Raise unless it is one of the two."""
-        if not isinstance(value, bool | np.bool_):
+        exempt = _is_exempt(value, self.optional, self.word)
+        if not exempt and not isinstance(value, bool | np.bool_):
             raise ValueError(
-                f"{name} must be True or False, got {value!r}; choose one of these."
+                f"{name} must be True or False{_exemptions(self.optional, self.word)}, "
+                f"got {value!r}; choose one of these."
             )
+
+
+def _is_exempt(value: Any, optional: bool, word: str | None) -> bool:
+    """Whether a value is None or the word that a rule allows besides."""
+    if value is None:
+        return optional
+    return isinstance(value, str) and value == word
+
+
+def _exemptions(optional: bool, word: str | None) -> str:
+    return " or None" * optional + (f" or {word!r}" if word else "")
 
 
 def check_parameters(estimator: Any, rules: Rules) -> None:

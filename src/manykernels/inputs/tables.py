@@ -47,14 +47,18 @@ def _with_columns(kernel: Kernel, X: Any) -> Kernel:
 
 
 def check_table(
-    estimator: BaseEstimator, X: Any, reset: bool, min_rows: int = 1
+    estimator: BaseEstimator,
+    X: Any,
+    reset: bool,
+    min_rows: int = 1,
+    sparse: bool = True,
 ) -> Any:
     """Feature tables: dense or CSR, finite, with remembered column names."""
     X = validate_data(
         estimator,
         X,
         reset=reset,
-        accept_sparse="csr",
+        accept_sparse="csr" if sparse else False,
         dtype=[np.float64, np.float32],
         ensure_all_finite=False,
         ensure_min_samples=min_rows,

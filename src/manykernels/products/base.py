@@ -236,7 +236,8 @@ class RankOneKernels:
         if self.normalized:
             raise ValueError(
                 "sums over all products need products as they are, got normalized "
-                "ones; use RankOneKernels(columns) without normalized=True."
+                "ones; use RankOneKernels(columns) without normalized=True, or an "
+                "estimator with normalize=False."
             )
         return hadamard_powers(self.columns @ self.columns.T, degree)
 

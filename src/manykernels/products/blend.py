@@ -140,7 +140,7 @@ class ProductBlend:
                     break
         judged = np.column_stack([point.scores for point in best])
         weights = blend_weights(problem.loss, judged, table.judged_target)
-        return _blended(table, best, weights)
+        return _blended(self, table, best, weights)
 
 
 @dataclass(frozen=True)
@@ -318,7 +318,7 @@ def blend_weights(loss: ScoreLoss, scores: Array, target: Array) -> Array:
 
 
 def _blended(
-    table: RowParts, best: Sequence[ModePoint], weights: Array
+    settings: ProductBlend, table: RowParts, best: Sequence[ModePoint], weights: Array
 ) -> BlendedProducts:
     """One list of products, whose coefficients are blended."""
     known = table.parts[-1][0]
@@ -327,7 +327,7 @@ def _blended(
     intercept, fits = 0.0, []
     for point, weight in zip(best, weights, strict=True):
         task = replace(table.task(point.mode, known), C=point.C)
-        fits.append(from_expansion(task, point.result))
+        fits.append(from_expansion(task, point.result, settings))
         if weight == 0.0:
             continue
         intercept += weight * fits[-1].intercept
@@ -348,6 +348,7 @@ def _blended(
     return BlendedProducts(
         first.C,
         first.result,
+        first.solver,
         products,
         np.array([sizes[product] / total for product in products]),
         np.array([coefs[product] for product in products]),

@@ -12,10 +12,12 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_y
 
 from manykernels.base.stored import Labels
+from manykernels.inputs.parameters import Flag, OneOf, check_parameters
 from manykernels.inputs.reporting import progress_callback
 from manykernels.inputs.targets import TrainingLabels
-from manykernels.losses.one_score import Logistic, ScoreLoss, SmoothedHinge
+from manykernels.losses.one_score import Logistic, SmoothedHinge
 from manykernels.products.polynomial_mkl import (
+    RULES,
     PolynomialMKL,
     check_X,
     choose_degree_weights,
@@ -65,13 +67,12 @@ class PolynomialMKLRegressor(RegressorMixin, PolynomialMKL):
     normalize : bool, default=True
         Scale every product to unit mean square, so that powers of columns with heavy
         tails have no head start (p = 1 and base kernels with a single feature only).
-    tol : float, default=1e-3
-        Relative duality gap to reach; 0.01 is enough for the members of a blend.
-    max_iter : int, optional
-        Rounds at most for p = 1 (200), draws otherwise (500).
-    memory_limit : int or str, optional
-        Bytes, or text such as "4GB", for matrices of base kernels and blocks of
-        products.
+    solver : "auto" or solver, default="auto"
+        "auto" follows p. An object has settings of its own, such as tolerance, rounds
+        and memory: ``ColumnGeneration(tol=1e-4, memory_limit="4GB")`` for p = 1,
+        ``RandomizedMirrorDescent(2000)`` for other p, ``ProductBlend(folds=10)`` for
+        "blend", all in :mod:`manykernels.products`, or a rival of
+        :mod:`manykernels.compare` that learns weights of products.
     callback : callable, optional
         Called with each line of the history; returning True stops the fit.
     verbose : int, default=0
@@ -124,9 +125,7 @@ class PolynomialMKLRegressor(RegressorMixin, PolynomialMKL):
         fit_intercept: bool = True,
         standardize: bool | str = "auto",
         normalize: bool = True,
-        tol: float = 1e-3,
-        max_iter: int | None = None,
-        memory_limit: int | str | None = None,
+        solver: Any = "auto",
         callback: Any = None,
         verbose: int = 0,
         random_state: Any = None,
@@ -140,9 +139,7 @@ class PolynomialMKLRegressor(RegressorMixin, PolynomialMKL):
         self.fit_intercept = fit_intercept
         self.standardize = standardize
         self.normalize = normalize
-        self.tol = tol
-        self.max_iter = max_iter
-        self.memory_limit = memory_limit
+        self.solver = solver
         self.callback = callback
         self.verbose = verbose
         self.random_state = random_state
@@ -155,9 +152,10 @@ class PolynomialMKLRegressor(RegressorMixin, PolynomialMKL):
         X : table (array, data frame) or kernel matrices
         y : array of shape (n,)
         """
+        check_parameters(self, {**RULES, "fit_intercept": Flag()})
         rho = choose_degree_weights(self.degree, self.degree_weights)
         p, solver = choose_p(self.p), choose_fit(self)
-        callback = progress_callback(self.verbose, self.tol, self.callback)
+        callback = progress_callback(self.verbose, solver.tol, self.callback)
         given, X = X, check_X(self, X, reset=True, min_rows=2)
         y = _check_target(X, y)
         ready = prepare(self, X, given)
@@ -195,8 +193,9 @@ LOSSES: dict[str, type[Logistic] | type[SmoothedHinge]] = {
 
 
 def _has_probabilities(estimator: Any) -> bool:
-    """Only the logistic loss speaks of probabilities."""
-    return bool(estimator.loss == "logistic")
+    """Whether the loss speaks of probabilities."""
+    loss = estimator.loss
+    return isinstance(loss, str) and loss in LOSSES and LOSSES[loss].scores_are_logits
 
 
 class PolynomialMKLClassifier(ClassifierMixin, PolynomialMKL):
@@ -232,13 +231,12 @@ class PolynomialMKLClassifier(ClassifierMixin, PolynomialMKL):
     normalize : bool, default=True
         Scale every product to unit mean square, so that powers of columns with heavy
         tails have no head start (p = 1 and base kernels with a single feature only).
-    tol : float, default=1e-3
-        Relative duality gap to reach; 0.01 is enough for the members of a blend.
-    max_iter : int, optional
-        Rounds at most for p = 1 (200), draws otherwise (500).
-    memory_limit : int or str, optional
-        Bytes, or text such as "4GB", for matrices of base kernels and blocks of
-        products.
+    solver : "auto" or solver, default="auto"
+        "auto" follows p. An object has settings of its own, such as tolerance, rounds
+        and memory: ``ColumnGeneration(tol=1e-4, memory_limit="4GB")`` for p = 1,
+        ``RandomizedMirrorDescent(2000)`` for other p, ``ProductBlend(folds=10)`` for
+        "blend", all in :mod:`manykernels.products`, or a rival of
+        :mod:`manykernels.compare` that learns weights of products.
     callback : callable, optional
         Called with each line of the history; returning True stops the fit.
     verbose : int, default=0
@@ -293,9 +291,7 @@ class PolynomialMKLClassifier(ClassifierMixin, PolynomialMKL):
         refit: bool | None = None,
         standardize: bool | str = "auto",
         normalize: bool = True,
-        tol: float = 1e-3,
-        max_iter: int | None = None,
-        memory_limit: int | str | None = None,
+        solver: Any = "auto",
         callback: Any = None,
         verbose: int = 0,
         random_state: Any = None,
@@ -309,9 +305,7 @@ class PolynomialMKLClassifier(ClassifierMixin, PolynomialMKL):
         self.refit = refit
         self.standardize = standardize
         self.normalize = normalize
-        self.tol = tol
-        self.max_iter = max_iter
-        self.memory_limit = memory_limit
+        self.solver = solver
         self.callback = callback
         self.verbose = verbose
         self.random_state = random_state
@@ -325,9 +319,10 @@ class PolynomialMKLClassifier(ClassifierMixin, PolynomialMKL):
         y : array of shape (n,)
             Labels of any type.
         """
+        check_parameters(self, {**RULES, "loss": OneOf(*LOSSES)})
         rho = choose_degree_weights(self.degree, self.degree_weights)
-        p, loss, solver = choose_p(self.p), _choose_loss(self.loss), choose_fit(self)
-        callback = progress_callback(self.verbose, self.tol, self.callback)
+        p, loss, solver = choose_p(self.p), LOSSES[self.loss](), choose_fit(self)
+        callback = progress_callback(self.verbose, solver.tol, self.callback)
         given, X = X, check_X(self, X, reset=True, min_rows=2)
         rows = TrainingLabels.of(X, y, owner=type(self).__name__)
         ready = prepare(self, X, given)
@@ -369,12 +364,3 @@ class PolynomialMKLClassifier(ClassifierMixin, PolynomialMKL):
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithm of `predict_proba`."""
         return np.log(np.maximum(self.predict_proba(X), np.finfo(float).tiny))
-
-
-def _choose_loss(loss: Any) -> ScoreLoss:
-    if not isinstance(loss, str) or loss not in LOSSES:
-        raise ValueError(
-            f"loss must be 'logistic' or 'smoothed_hinge', got {loss!r}; choose one of "
-            "these."
-        )
-    return LOSSES[loss]()

@@ -84,6 +84,7 @@ class FittedProducts:
 
     C: float
     result: SolveResult
+    solver: Any  # which found the result
     products: tuple[Product, ...]
     weights: np.ndarray  # kernel weights, which sum to one
     coefs: np.ndarray | None  # one per product where kernels have rank one
@@ -99,69 +100,88 @@ class FittedProducts:
 
 @dataclass(frozen=True)
 class ProductFit:
-    """p = 1 by column generation, other p by randomized mirror descent.
+    """A solver at a given C, or at the one that suits the data.
 
     Parameters
     ----------
     C : float or "auto"
-        "auto" takes an information criterion for p = 1 and left-out rows otherwise.
+        "auto" takes an information criterion for column generation, and left-out rows
+        for other solvers.
     refit : bool, optional
-        Fit the chosen terms of rank one again without shrinkage; by default where C
-        is chosen by the criterion.
-    tol, max_iter, memory_limit, random_state
-        As in the solvers; None for their own defaults.
+        Fit the chosen terms of rank one again without shrinkage (column generation
+        only); by default where C is chosen by the criterion.
+    solver : solver, optional
+        By default column generation for p = 1, randomized mirror descent for other p.
+    random_state : seed or Generator
+        Chooses the rows to leave out, and the draws of a solver that has no seed.
+
+    Examples
+    --------
+    >>> from manykernels.products import ProductProblem, RankOneKernels
+    >>> X = np.random.default_rng(0).normal(size=(60, 5))
+    >>> problem = ProductProblem(RankOneKernels(X), X[:, 0] * X[:, 3], np.ones(3), p=1)
+    >>> ProductFit().solve(problem).products
+    ((0, 3),)
     """
 
     C: float | str = "auto"
     refit: bool | None = None
-    tol: float = 1e-3
-    max_iter: int | None = None
-    memory_limit: int | str | None = None
+    solver: Any = None
     random_state: Any = None
+
+    @property
+    def tol(self) -> float | None:
+        """The gap at which the solver stops, if it says so."""
+        default = ColumnGeneration.tol  # which is that of mirror descent, too
+        return default if self.solver is None else getattr(self.solver, "tol", None)
 
     def solve(
         self, problem: ProductProblem, callback: Callback | None = None
     ) -> FittedProducts:
         """The model for a problem, whose own C is not read."""
+        rng = np.random.default_rng(self.random_state)
+        solver = self._seeded_solver(problem.p, rng)
         with one_blas_thread():
-            if problem.p == 1.0:
-                return self._sparse(problem, callback)
-            return self._dense(problem, callback)
+            if isinstance(solver, ColumnGeneration):
+                return self._sparse(solver, problem, callback)
+            C = holdout_C(problem, solver.solve, rng) if self.C == "auto" else self.C
+            problem = replace(problem, C=float(C))
+            result = solver.solve(problem, None, callback)
+            return from_expansion(problem, result, solver)
+
+    def _seeded_solver(self, p: float, rng: np.random.Generator) -> Any:
+        if self.solver is None:
+            return (
+                ColumnGeneration()
+                if p == 1.0
+                else RandomizedMirrorDescent(random_state=rng)
+            )
+        if getattr(self.solver, "random_state", 0) is None:
+            return replace(self.solver, random_state=rng)
+        return self.solver
 
     def _sparse(
-        self, problem: ProductProblem, callback: Callback | None
+        self,
+        solver: ColumnGeneration,
+        problem: ProductProblem,
+        callback: Callback | None,
     ) -> FittedProducts:
-        solver = ColumnGeneration(
-            self.tol, self.max_iter or 200, memory_limit=self.memory_limit
-        )
         if self.C == "auto":
             chosen = SparsePath(solver).solve(problem, callback)
             if chosen.terms is not None and self.refit is not False:
-                return _from_terms(chosen.problem, chosen.result, chosen.terms)
-            return from_expansion(chosen.problem, chosen.result)
+                return _from_terms(chosen.problem, chosen.result, chosen.terms, solver)
+            return from_expansion(chosen.problem, chosen.result, solver)
         problem = replace(problem, C=float(self.C))
         result = solver.solve(problem, None, callback)
-        if self.refit is True and isinstance(problem.base, RankOneKernels):
+        if self.refit and isinstance(problem.base, RankOneKernels):
             refit = Refit(problem, solver.pricing(problem))
-            return _from_terms(problem, result, refit.strongest(result.model))
-        return from_expansion(problem, result)
-
-    def _dense(
-        self, problem: ProductProblem, callback: Callback | None
-    ) -> FittedProducts:
-        rng = np.random.default_rng(self.random_state)
-        solver = RandomizedMirrorDescent(
-            self.max_iter or 500, self.tol, random_state=rng
-        )
-        C = self.C
-        if C == "auto":
-            C = holdout_C(problem, solver.solve, rng)
-        problem = replace(problem, C=float(C))
-        return from_expansion(problem, solver.solve(problem, None, callback))
+            terms = refit.strongest(result.model)
+            return _from_terms(problem, result, terms, solver)
+        return from_expansion(problem, result, solver)
 
 
 def _from_terms(
-    problem: ProductProblem, result: SolveResult, terms: Terms
+    problem: ProductProblem, result: SolveResult, terms: Terms, solver: Any
 ) -> FittedProducts:
     """Terms with weights in proportion to rho_i |w_i|, strongest first."""
     rho = np.array([problem.rho[len(product)] for product in terms.products])
@@ -173,14 +193,21 @@ def _from_terms(
     w = terms.w[order] * inverse_sizes(np.square(problem.base.sizes(products)))
     factors = _factors(problem, result)
     return FittedProducts(
-        problem.C, result, products, weights, w, terms.intercept, factors
+        problem.C, result, solver, products, weights, w, terms.intercept, factors
     )
 
 
-def from_expansion(problem: ProductProblem, result: SolveResult) -> FittedProducts:
+def from_expansion(
+    problem: ProductProblem, result: SolveResult, solver: Any
+) -> FittedProducts:
     """The products of a solution, strongest first."""
     model = result.model
-    assert isinstance(model, ProductExpansion)
+    if not isinstance(model, ProductExpansion):
+        raise ValueError(
+            "solver must find weights of products, got a "
+            f"{type(model).__name__} from {type(solver).__name__}; choose for instance "
+            "ColumnGeneration()."
+        )
     used = [i for i in np.argsort(-model.weights, kind="stable") if model.weights[i]]
     products = tuple(model.products[i] for i in used)
     weights = model.weights[used]
@@ -193,7 +220,14 @@ def from_expansion(problem: ProductProblem, result: SolveResult) -> FittedProduc
     total = max(float(weights.sum()), 1e-300)
     factors = _factors(problem, result)
     return FittedProducts(
-        problem.C, result, products, weights / total, coefs, model.intercept, factors
+        problem.C,
+        result,
+        solver,
+        products,
+        weights / total,
+        coefs,
+        model.intercept,
+        factors,
     )
 
 

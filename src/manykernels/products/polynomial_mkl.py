@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from manykernels.base.memory import require_memory
 from manykernels.base.stored import (
@@ -26,8 +23,20 @@ from manykernels.base.stored import (
     require_all,
 )
 from manykernels.files import Saved, by_weight, certificate
-from manykernels.inputs.parameters import choose_generator, require_number
-from manykernels.inputs.tables import check_matrices, check_table, training_kernels
+from manykernels.inputs.parameters import (
+    Flag,
+    Number,
+    OneOf,
+    Rules,
+    Whole,
+    choose_generator,
+)
+from manykernels.inputs.reporting import warn_unless_converged
+from manykernels.inputs.tables import (
+    check_matrices,
+    check_table,
+    training_kernels,
+)
 from manykernels.kernels import KernelSet, reads_matrices
 from manykernels.products.base import (
     BaseKernels,
@@ -51,7 +60,16 @@ from manykernels.products.model import (
 from manykernels.solvers import Epoch
 
 MEMBER = ("p", "degree_weights", "C", "weight")  # what `blend_` says of each
-BLEND_TOL = 1e-2  # more precise members do not predict better
+# What both estimators take; each adds its own.
+RULES: Rules = {
+    "degree": Whole(example=3),
+    "p": Number(1.0, 1.99, low_ok=True, word="blend"),
+    "C": Number(word="auto"),
+    "refit": Flag(optional=True),
+    "standardize": Flag(word="auto"),
+    "normalize": Flag(),
+    "solver": OneOf("auto", method="solve"),
+}
 
 
 @dataclass(frozen=True)
@@ -68,16 +86,8 @@ def check_X(estimator: Any, X: Any, reset: bool, min_rows: int = 1) -> Any:
     """A dense table of finite numbers, or kernel matrices if these are given."""
     if reads_matrices(estimator.base_kernels):
         return check_matrices(estimator, X, reset, min_rows)
-    # scikit-learn's own words for sparse input; then the columns are named if bad.
-    validate_data(
-        estimator,
-        X,
-        reset=reset,
-        dtype=np.float64,
-        ensure_all_finite=False,
-        ensure_min_samples=min_rows,
-    )
-    return check_table(estimator, X, reset, min_rows).astype(np.float64, copy=False)
+    table = check_table(estimator, X, reset, min_rows, sparse=False)
+    return table.astype(np.float64, copy=False)
 
 
 def prepare(estimator: Any, X: Any, given: Any) -> Prepared:
@@ -87,13 +97,13 @@ def prepare(estimator: Any, X: Any, given: Any) -> Prepared:
     """
     wanted = estimator.base_kernels
     if wanted is None:
-        scale = ColumnScale.fit(X, _standardize(estimator.standardize))
+        scale = ColumnScale.fit(X, estimator.standardize)
         columns = RankOneKernels(scale.apply(X), _normalized(estimator))
         return Prepared(columns, scale, None, _names(estimator))
     specs = training_kernels(wanted, given)
     scaled_columns = None
     if not reads_matrices(wanted):
-        scaled_columns = ColumnScale.fit(X, _standardize(estimator.standardize))
+        scaled_columns = ColumnScale.fit(X, estimator.standardize)
         X = scaled_columns.apply(X)
     kernels = KernelSet.fit(
         specs,
@@ -102,7 +112,8 @@ def prepare(estimator: Any, X: Any, given: Any) -> Prepared:
         dtype=np.float64,
         random_state=choose_generator(estimator.random_state),
     )
-    base = _base(kernels, estimator.memory_limit, _normalized(estimator))
+    limit = getattr(estimator.solver, "memory_limit", None)
+    base = _base(kernels, limit, _normalized(estimator))
     return Prepared(base, scaled_columns, kernels, list(kernels.names))
 
 
@@ -133,17 +144,6 @@ def _names(estimator: Any) -> list[str]:
     return [str(name) for name in names]
 
 
-def _standardize(value: Any) -> bool | str:
-    if isinstance(value, (bool, np.bool_)):
-        return bool(value)
-    if isinstance(value, str) and value == "auto":
-        return value
-    raise ValueError(
-        f"standardize must be True, False or 'auto', got {value!r}; choose one of "
-        "these."
-    )
-
-
 def choose_degree_weights(degree: Any, weights: Any) -> np.ndarray:
     """rho_0, ..., rho_D from the parameters `degree` and `degree_weights`.
 
@@ -152,12 +152,6 @@ def choose_degree_weights(degree: Any, weights: Any) -> np.ndarray:
     >>> choose_degree_weights(2, None)
     array([1., 1., 1.])
     """
-    whole = isinstance(degree, Integral) and not isinstance(degree, bool)
-    if not whole or degree < 1:
-        raise ValueError(
-            f"degree must be a whole number of at least 1, got {degree!r}; choose for "
-            "instance 3."
-        )
     if weights is None:
         return np.ones(int(degree) + 1)
     is_list = isinstance(weights, (Sequence, np.ndarray)) and not isinstance(
@@ -174,68 +168,39 @@ def choose_degree_weights(degree: Any, weights: Any) -> np.ndarray:
     return rho
 
 
-def choose_p(p: Any) -> float:
-    """The exponent of the group norm, below 2; a blend has several of its own."""
-    if is_blend(p):
-        return 4.0 / 3.0
-    if isinstance(p, str):
-        raise ValueError(
-            f"p must be a number in [1, 1.99] or 'blend', got {p!r}; choose one of "
-            "these."
-        )
-    value = require_number("p", p, 1.0, 2.0, low_ok=True)
-    if value > 1.99:
-        raise ValueError(
-            f"p must be a number in [1, 1.99], got {p!r}; with p = 2 all products have "
-            "the same weight, which is the polynomial kernel of MKLClassifier."
-        )
-    return value
+def choose_p(p: float | str) -> float:
+    """The exponent of the group norm; a blend has several of its own."""
+    return 4.0 / 3.0 if is_blend(p) else float(p)
 
 
-def is_blend(p: Any) -> bool:
+def is_blend(p: float | str) -> bool:
     """Whether several norms and priors are to be fitted."""
     return isinstance(p, str) and p == "blend"
 
 
 def choose_fit(estimator: Any) -> ProductFit | ProductBlend:
-    """The solver settings of an estimator, checked."""
-    C = estimator.C
-    if not (isinstance(C, str) and C == "auto"):
-        if isinstance(C, str):
-            raise ValueError(
-                f"C must be a positive number or 'auto', got {C!r}; choose one of "
-                "these."
-            )
-        C = require_number("C", C, 0.0)
-    refit = estimator.refit
-    if refit is not None and not isinstance(refit, (bool, np.bool_)):
-        raise ValueError(
-            f"refit must be True, False or None, got {refit!r}; choose one of these."
-        )
-    limit = estimator.max_iter
-    whole = isinstance(limit, Integral) and not isinstance(limit, bool)
-    if limit is not None and not (whole and limit >= 1):
-        raise ValueError(
-            f"max_iter must be a positive whole number or None, got {limit!r}; choose "
-            "for instance 500."
-        )
-    tol = require_number("tol", estimator.tol, 0.0, low_ok=True)
-    rng = choose_generator(estimator.random_state)
+    """How an estimator, whose parameters are checked, finds its model."""
+    solver, rng = estimator.solver, choose_generator(estimator.random_state)
+    given = None if isinstance(solver, str) else solver
     if is_blend(estimator.p):
         _require_free(estimator)
-        return ProductBlend(max(tol, BLEND_TOL), limit, estimator.memory_limit, rng)
-    return ProductFit(
-        C,
-        None if refit is None else bool(refit),
-        tol,
-        limit,
-        estimator.memory_limit,
-        rng,
-    )
+        return ProductBlend(random_state=rng) if given is None else given
+    if isinstance(given, ProductBlend):
+        raise ValueError(
+            f"solver=ProductBlend(...) needs p='blend', got p={estimator.p!r}; set p, "
+            "or choose another solver."
+        )
+    return ProductFit(estimator.C, estimator.refit, given, rng)
 
 
 def _require_free(estimator: Any) -> None:
     """Raise where a parameter names what a blend chooses for each of its members."""
+    others = estimator.solver
+    if not isinstance(others, str | ProductBlend):
+        raise ValueError(
+            f"solver must be 'auto' or a ProductBlend with p='blend', got {others!r}; "
+            "leave it out, or give p a number."
+        )
     given = {
         "C": estimator.C if estimator.C != "auto" else None,
         "degree_weights": estimator.degree_weights,
@@ -340,7 +305,8 @@ class PolynomialMKL(Saved, BaseEstimator):
         labels: Sequence[Any] | None,
     ) -> None:
         """Fitted attributes; scores are multiplied by `scale` and then shifted."""
-        self._warn_unless_converged(fits)
+        worst = max(fits, key=lambda fit: fit.result.relative_gap)
+        warn_unless_converged(worst.solver, worst.result)
         products = _union(fits)
         degree = int(self.degree)
         self._model = _model(ready, fits, products, degree, scale, shift)
@@ -390,18 +356,6 @@ class PolynomialMKL(Saved, BaseEstimator):
             [row[2] for row in rows],
             None if labels is None else [labels[row[3]] for row in rows],
         )
-
-    def _warn_unless_converged(self, fits: Sequence[FittedProducts]) -> None:
-        """Only p = 1 promises a certificate."""
-        worst = max(fits, key=lambda fit: fit.result.relative_gap).result
-        if self.p == 1 and not (worst.converged or worst.stopped):
-            warnings.warn(
-                f"The relative duality gap is {worst.relative_gap:.2g} after "
-                f"{len(worst.history)} rounds, above tol={self.tol:g}; raise max_iter "
-                "or tol.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
