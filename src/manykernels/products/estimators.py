@@ -23,6 +23,7 @@ from manykernels.products.polynomial_mkl import (
     choose_degree_weights,
     choose_fit,
     choose_p,
+    choose_tol,
     prepare,
 )
 from manykernels.products.problem import ProductProblem
@@ -155,7 +156,8 @@ class PolynomialMKLRegressor(RegressorMixin, PolynomialMKL):
         check_parameters(self, {**RULES, "fit_intercept": Flag()})
         rho = choose_degree_weights(self.degree, self.degree_weights)
         p, solver = choose_p(self.p), choose_fit(self)
-        callback = progress_callback(self.verbose, solver.tol, self.callback)
+        tol = choose_tol(self.solver, self.p)
+        callback = progress_callback(self.verbose, tol, self.callback)
         given, X = X, check_X(self, X, reset=True, min_rows=2)
         y = _check_target(X, y)
         ready = prepare(self, X, given)
@@ -322,7 +324,8 @@ class PolynomialMKLClassifier(ClassifierMixin, PolynomialMKL):
         check_parameters(self, {**RULES, "loss": OneOf(*LOSSES)})
         rho = choose_degree_weights(self.degree, self.degree_weights)
         p, loss, solver = choose_p(self.p), LOSSES[self.loss](), choose_fit(self)
-        callback = progress_callback(self.verbose, solver.tol, self.callback)
+        tol = choose_tol(self.solver, self.p)
+        callback = progress_callback(self.verbose, tol, self.callback)
         given, X = X, check_X(self, X, reset=True, min_rows=2)
         rows = TrainingLabels.of(X, y, owner=type(self).__name__)
         ready = prepare(self, X, given)

@@ -129,12 +129,6 @@ class ProductFit:
     solver: Any = None
     random_state: Any = None
 
-    @property
-    def tol(self) -> float | None:
-        """The gap at which the solver stops, if it says so."""
-        default = ColumnGeneration.tol  # which is that of mirror descent, too
-        return default if self.solver is None else getattr(self.solver, "tol", None)
-
     def solve(
         self, problem: ProductProblem, callback: Callback | None = None
     ) -> FittedProducts:

@@ -46,6 +46,7 @@ from manykernels.products.base import (
     product_name,
 )
 from manykernels.products.blend import BlendedProducts, ProductBlend
+from manykernels.products.column_generation import ColumnGeneration
 from manykernels.products.fit import FittedProducts, ProductFit
 from manykernels.products.model import (
     ColumnScale,
@@ -178,6 +179,12 @@ def is_blend(p: float | str) -> bool:
     return isinstance(p, str) and p == "blend"
 
 
+def choose_tol(solver: Any, p: float | str) -> float:
+    """The relative gap at which a solver stops, whether given or chosen for p."""
+    default = ProductBlend.tol if is_blend(p) else ColumnGeneration.tol
+    return float(getattr(solver, "tol", default))
+
+
 def choose_fit(estimator: Any) -> ProductFit | ProductBlend:
     """How an estimator, whose parameters are checked, finds its model."""
     solver, rng = estimator.solver, choose_generator(estimator.random_state)
@@ -288,7 +295,7 @@ class PolynomialMKL(Saved, BaseEstimator):
             ),
             "features": self.n_features_in_,
             "products": by_weight(self.kernel_names_, self.kernel_weights_),
-            "certificate": certificate(self),
+            "certificate": certificate(self, choose_tol(self.solver, self.p)),
             "rounds": self.n_iter_,
         }
 
