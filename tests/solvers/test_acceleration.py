@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from manykernels.norms import LpGroupNorm
 from manykernels.norms.group import p_norm
-from manykernels.solvers.acceleration import WeightSearch, anderson
+from manykernels.solvers.weights import WeightSearch, anderson
 from tests.oracles.toys import blobs, kernel_stack
 
 
@@ -127,11 +127,11 @@ def test_anderson_is_fast_on_a_linear_map(seed: int) -> None:
     shift = fixed - matrix @ fixed
     points, images = [np.zeros(3)], [shift]
     for _ in range(4):
-        points.append(anderson(points, images))
+        points.append(anderson(np.array(points), np.array(images)))
         images.append(matrix @ points[-1] + shift)
     # The plain iteration would be 0.9^5 = 0.59 away.
     assert np.linalg.norm(points[-1] - fixed) < 0.01
 
 
 def test_anderson_starts_with_the_plain_step() -> None:
-    assert anderson([np.zeros(2)], [np.array([1.0, 2.0])]).tolist() == [1.0, 2.0]
+    assert anderson(np.zeros((1, 2)), np.array([[1.0, 2.0]])).tolist() == [1.0, 2.0]

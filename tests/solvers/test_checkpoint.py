@@ -11,7 +11,7 @@ import pytest
 from manykernels.banks import OnDemandBank
 from manykernels.files.plain import from_plain, to_plain
 from manykernels.kernels import RBF, KernelSet, Linear
-from manykernels.solvers import Auto, DualAscent, Obscure, Pegasos, SolveResult, rows
+from manykernels.solvers import Auto, DualAscent, Obscure, Pegasos, SolveResult, mirror
 from tests.oracles.toys import blobs, make_problem, toy_problem
 
 
@@ -87,7 +87,7 @@ def test_killed_and_resumed_equals_uninterrupted(
 def test_rows_computed_on_demand_resume_to_the_bit(
     solver, monkeypatch: pytest.MonkeyPatch, one_blas_thread
 ) -> None:
-    monkeypatch.setattr(rows, "PREFETCH", 5)
+    monkeypatch.setattr(mirror, "PREFETCH", 5)
     X, target = blobs(90, 3, seed=5)
     kernels = KernelSet.fit([RBF(0.1), Linear()], X)
     problem = make_problem(OnDemandBank(kernels), target, p=1.5, C=5.0)

@@ -9,8 +9,8 @@ import pytest
 from scipy.optimize import linprog, minimize
 
 from manykernels.norms import LpGroupNorm
-from manykernels.solvers import levels
-from manykernels.solvers.levels import LevelSearch, project_on_level
+from manykernels.solvers import weights as level_sets
+from manykernels.solvers.weights import LevelSearch, project_on_level
 from tests.solvers.test_acceleration import ridge
 
 SEEDS = range(5)
@@ -57,7 +57,7 @@ def test_many_blocks_are_projected_to_the_same_point(
     slopes = rng.normal(size=(8, 40))
     heights = -slopes @ inside - 0.001
     exact = project_on_level(point, slopes, heights)
-    monkeypatch.setattr(levels, "MANY_BLOCKS", 1)
+    monkeypatch.setattr(level_sets, "MANY_BLOCKS", 1)
     np.testing.assert_allclose(
         project_on_level(point, slopes, heights), exact, atol=1e-5
     )

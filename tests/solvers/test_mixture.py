@@ -8,7 +8,7 @@ import pytest
 
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Problem
-from manykernels.solvers.mixture import DualMixture
+from manykernels.solvers.weights import DualMixture
 from tests.oracles.optimum import optimum_of
 from tests.oracles.toys import toy_problem
 

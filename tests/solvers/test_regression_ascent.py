@@ -11,8 +11,11 @@ from manykernels.hot.regression import residual_sweeps
 from manykernels.losses import EpsilonInsensitive, Huber, MulticlassHinge, Squared
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Problem
-from manykernels.solvers.regression.ascent import RegressionAscent
-from manykernels.solvers.regression.frozen import DualTerms, FrozenRegression
+from manykernels.solvers.regression.ascent import (
+    DualTerms,
+    FrozenRegression,
+    RegressionAscent,
+)
 from tests.oracles.regression import toy_regression
 
 LOSSES = [Squared(), Huber(0.3), EpsilonInsensitive(0.1), EpsilonInsensitive(0.0)]

@@ -13,10 +13,9 @@ from manykernels.banks import GramBank
 from manykernels.losses import Huber, Squared
 from manykernels.norms import LpGroupNorm
 from manykernels.norms.group import p_norm
-from manykernels.solvers.regression.ridge import Ridge
-from manykernels.solvers.regression.ridge_exact import solve_exactly
+from manykernels.solvers.regression.ridge import Ridge, solve_exactly
 from manykernels.solvers.regression.ridge_targets import single, solve_targets
-from manykernels.solvers.regression.ridge_weights import newton_weights
+from manykernels.solvers.weight_newton import newton_weights
 from tests.oracles.regression import toy_regression
 
 

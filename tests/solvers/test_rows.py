@@ -9,9 +9,8 @@ import pytest
 import scipy.sparse as sp
 
 from manykernels.banks import BlockBank, FeatureBlock, GramBank, SparseGramBlock
-from manykernels.solvers import Obscure, Pegasos, rows
-from manykernels.solvers.mirror import MirrorDescent
-from manykernels.solvers.rows import RowCache
+from manykernels.solvers import Obscure, Pegasos, mirror
+from manykernels.solvers.mirror import MirrorDescent, RowCache
 from tests.oracles.toys import make_problem
 
 
@@ -33,8 +32,8 @@ def test_blocks_and_stack_give_the_same_run(
     solver: type, room: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if room == "tiny":
-        monkeypatch.setattr(rows, "CACHE_BYTES", 1)
-        monkeypatch.setattr(rows, "PREFETCH", 3)
+        monkeypatch.setattr(mirror, "CACHE_BYTES", 1)
+        monkeypatch.setattr(mirror, "PREFETCH", 3)
     blocks, gram, target = feature_banks()
     problem = make_problem(gram, target, p=1.25, C=2.0)
     stored = solver(random_state=0).solve(problem)
@@ -68,8 +67,8 @@ def test_a_stack_is_its_own_cache() -> None:
 
 
 def test_a_full_cache_forgets_its_oldest_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "CACHE_BYTES", 1)
-    monkeypatch.setattr(rows, "PREFETCH", 4)
+    monkeypatch.setattr(mirror, "CACHE_BYTES", 1)
+    monkeypatch.setattr(mirror, "PREFETCH", 4)
     blocks, gram, _ = feature_banks()
     cache = RowCache(blocks)
     assert len(cache.rows) == 4
@@ -84,8 +83,8 @@ def test_a_full_cache_forgets_its_oldest_rows(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_restored_cache_holds_the_same_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "CACHE_BYTES", 1)
-    monkeypatch.setattr(rows, "PREFETCH", 5)
+    monkeypatch.setattr(mirror, "CACHE_BYTES", 1)
+    monkeypatch.setattr(mirror, "PREFETCH", 5)
     blocks, _, _ = feature_banks()
     rng = np.random.default_rng(0)
     cache = RowCache(blocks)

@@ -21,9 +21,8 @@ from manykernels.losses import (
 from manykernels.solvers import Auto, DualAscent, Obscure, Pegasos
 from manykernels.solvers.smooth import truncated_newton as smooth
 from manykernels.solvers.smooth.kernel import FrozenKernel
-from manykernels.solvers.smooth.newton import Frozen
+from manykernels.solvers.smooth.newton import Frozen, hessian
 from manykernels.solvers.smooth.truncated_newton import TruncatedNewton
-from manykernels.solvers.smooth.weights import hessian
 from manykernels.solvers.svrg.solver import SVRG
 from tests.oracles.naive import naive_scores, naive_theta_norms
 from tests.oracles.optimum import explicit_features

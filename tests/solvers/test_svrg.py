@@ -13,7 +13,7 @@ from manykernels.banks import BlockBank, FeatureBlock
 from manykernels.losses import SmoothedHinge, Softmax
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers.smooth.truncated_newton import TruncatedNewton
-from manykernels.solvers.svrg import descent as descent
+from manykernels.solvers.svrg import theory as descent
 from manykernels.solvers.svrg.solver import SVRG
 from manykernels.solvers.svrg.theory import BlockEpochs, Blocks, shared_model
 from tests.oracles.optimum import explicit_features
@@ -79,7 +79,7 @@ def test_an_epoch_that_fails_is_taken_back() -> None:
 
 @pytest.mark.parametrize("eps", [0.5, 0.1, 1e-3])
 def test_equal_rates_are_spread_evenly(eps: float) -> None:
-    n = descent.n_epochs(eps)
+    n = descent.epochs_for(eps)
     share = eps ** (1.0 / n)
     for done in range(n):
         rates = np.full((done, 2), share)
@@ -136,7 +136,7 @@ def test_the_guarantee_of_theorem_1(index: int, kind: str, eps: float) -> None:
         search = BlockEpochs(problem, problem.zero(), rng, eps)
         for iterate in search.iterates():
             last = iterate
-        assert search.epoch == descent.n_epochs(eps)
+        assert search.epoch == descent.epochs_for(eps)
         ends.append(search.objective() - best)
         models.append(last.objective - best)
     assert np.min(ends) >= -1e-8
@@ -154,7 +154,7 @@ def test_the_guarantee_for_other_norms(p: float) -> None:
     for seed in range(5):
         solver = SVRG(tol=0.0, steps="theory", eps=0.03, random_state=seed)
         history = solver.solve(problem).history
-        assert len(history) == descent.n_epochs(0.03)
+        assert len(history) == descent.epochs_for(0.03)
         ends.append(history[-1].objective - best)
     assert np.mean(ends) <= 0.03 * (zero - best)
 

@@ -19,9 +19,15 @@ from manykernels.chains.problem import (
     ChainWeights,
 )
 from manykernels.norms.regularizers import SquaredPNorm
-from manykernels.solvers.loop import Callback, Checkpoint, Iterate, SolveResult, run
+from manykernels.solvers.loop import (
+    Callback,
+    Checkpoint,
+    Iterate,
+    SolveResult,
+    State,
+    run,
+)
 from manykernels.solvers.problem import Expansion, Problem
-from manykernels.solvers.state import State
 
 
 @dataclass(frozen=True)

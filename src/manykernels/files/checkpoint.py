@@ -16,7 +16,7 @@ from manykernels.files.container import read_container, write_container
 from manykernels.files.plain import from_plain, to_plain
 from manykernels.kernels import KernelSet
 from manykernels.solvers import Problem
-from manykernels.solvers.state import State
+from manykernels.solvers.loop import State
 
 PAUSE = 20.0  # times as long as the last save took: saving takes 5 % at most
 

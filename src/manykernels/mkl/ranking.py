@@ -20,7 +20,7 @@ from manykernels.mkl.choices import _listed
 from manykernels.mkl.values import TrainingValues
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Problem
-from manykernels.solvers.regression.leave_one_out import held_out_residuals
+from manykernels.solvers.regression.ridge import held_out_residuals
 
 TASKS = ("auto", "classification", "regression")
 

@@ -18,7 +18,7 @@ from manykernels.mkl.per_target import side_by_side, solve_each
 from manykernels.mkl.tasks import Task, ValueTask
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Expansion, Problem
-from manykernels.solvers.regression.leave_one_out import held_out_residuals
+from manykernels.solvers.regression.ridge import held_out_residuals
 from manykernels.solvers.regression.ridge_targets import single
 
 FOLDS = 5  # where nothing is said

@@ -24,7 +24,7 @@ from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Epoch, InterruptedFitWarning, Problem
 from manykernels.solvers.budget import POLICIES, Budget
 from manykernels.solvers.loop import relative_gap
-from manykernels.solvers.requirements import require_hinge
+from manykernels.solvers.problem import require_hinge
 from manykernels.solvers.stream import Stream
 
 # Objective, gap and temperature are evaluated on so many of the newest rows.

@@ -18,8 +18,7 @@ from manykernels.products.restricted import (
     WorkingSet,
     working_set,
 )
-from manykernels.solvers.loop import Callback, Iterate, SolveResult, run
-from manykernels.solvers.state import State
+from manykernels.solvers.loop import Callback, Iterate, SolveResult, State, run
 
 FACTOR = 10.0**0.5  # between neighboring C on the way to a large one
 LOOSE = 0.2  # violation that is small enough to go on to the next C

@@ -14,8 +14,7 @@ from manykernels.base.memory import require_memory
 from manykernels.products.base import BaseKernels, Product, RankOneKernels, all_products
 from manykernels.products.machine import InnerSolver
 from manykernels.products.problem import ProductExpansion, ProductProblem
-from manykernels.solvers.loop import Callback, Iterate, SolveResult, run
-from manykernels.solvers.state import Remembers
+from manykernels.solvers.loop import Callback, Iterate, Resumable, SolveResult, run
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,7 @@ class ExplicitLpNorm:
         require_memory(8 * entries, self.memory_limit, what)
 
 
-class LpNormSearch(Remembers):
+class LpNormSearch(Resumable):
     """The weights of one run."""
 
     remembered = ("theta",)

@@ -21,8 +21,7 @@ from manykernels.products.machine import (
 from manykernels.products.potentials import Euclidean, Potential
 from manykernels.products.pricing import Pricing
 from manykernels.products.problem import ProductExpansion, ProductProblem
-from manykernels.solvers.loop import Callback, Iterate, SolveResult, run
-from manykernels.solvers.state import State
+from manykernels.solvers.loop import Callback, Iterate, SolveResult, State, run
 
 
 class Draw(NamedTuple):

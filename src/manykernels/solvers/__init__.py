@@ -3,8 +3,7 @@
 from manykernels.solvers.auto import Auto
 from manykernels.solvers.dual_ascent import DualAscent
 from manykernels.solvers.loop import Epoch, InterruptedFitWarning, SolveResult
-from manykernels.solvers.obscure import Obscure
-from manykernels.solvers.pegasos import Pegasos
+from manykernels.solvers.mirror import Obscure, Pegasos
 from manykernels.solvers.problem import Expansion, Problem
 from manykernels.solvers.smooth import TruncatedNewton
 from manykernels.solvers.svrg import SVRG

@@ -10,12 +10,10 @@ import numpy as np
 from manykernels.norms.group import LpGroupNorm
 from manykernels.solvers.dual_ascent import DualAscent
 from manykernels.solvers.loop import Callback, Checkpoint, SolveResult
-from manykernels.solvers.obscure import Obscure
-from manykernels.solvers.problem import Expansion, Problem
+from manykernels.solvers.mirror import Obscure
+from manykernels.solvers.problem import Expansion, Problem, require_known_loss
 from manykernels.solvers.regression.ascent import RegressionAscent
-from manykernels.solvers.regression.moderate import is_moderate
-from manykernels.solvers.regression.ridge import Ridge
-from manykernels.solvers.requirements import require_known_loss
+from manykernels.solvers.regression.ridge import Ridge, is_moderate
 from manykernels.solvers.smooth.truncated_newton import TruncatedNewton
 
 ONLINE_PASSES = 2

@@ -5,32 +5,31 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 
-from manykernels.banks.base import support_of
+from manykernels.banks.base import block_norms, support_of
 from manykernels.base.arrays import Array, Index
 from manykernels.base.threads import one_blas_thread
 from manykernels.losses.classification import margins
-from manykernels.solvers.acceleration import WeightSearch
-from manykernels.solvers.levels import LevelSearch
 from manykernels.solvers.loop import (
     Callback,
     Checkpoint,
     Iterate,
+    Resumable,
     SolveResult,
+    State,
     relative_gap,
     run,
 )
-from manykernels.solvers.mixture import DualMixture
-from manykernels.solvers.problem import Expansion, Problem
-from manykernels.solvers.requirements import require_hinge
-from manykernels.solvers.state import Remembers, State
+from manykernels.solvers.problem import Expansion, Problem, require_hinge
+from manykernels.solvers.weights import DualMixture, LevelSearch, WeightSearch
 from manykernels.solvers.working_set import WorkingSet, stretched
 
 FIRST_GOAL = 0.1  # relative gap asked of the very first round
-HALF = 0.5
+UNSOLVED_SHARE = 0.5  # of what the weights leave open: no round need solve more
 ENOUGH = 0.4  # of the tolerance: no frozen problem need be solved more precisely
 PRECISE = 0.1  # of the gap: what a round may leave unsolved if weights are sensitive
 LEAST = 0.05  # of the tolerance: the most precise that a stuck search asks for
@@ -88,7 +87,7 @@ class DualAscent:
         require_hinge(problem, type(self).__name__)
         start = start or problem.zero()
         rng = np.random.default_rng(self.random_state)
-        rounds = _Rounds(problem, start, rng, self)
+        rounds = AscentRounds(problem, start, rng, self)
         # The products are thin, and BLAS threads would fight with our own.
         with one_blas_thread():
             return run(
@@ -96,7 +95,7 @@ class DualAscent:
             )
 
 
-class _Rounds(Remembers):
+class AscentRounds(Resumable):
     """The state of the search: coefficients, weights, and the rows at work."""
 
     remembered = (
@@ -135,7 +134,6 @@ class _Rounds(Remembers):
             self.search = WeightSearch(problem.norm, weights)
         self.gap = np.inf  # relative, on the working rows
         self.last_gap = np.inf  # of the round before
-        self.stretch = 1.0  # of the last model
         self.goal = FIRST_GOAL  # relative gap asked of the next frozen problem
         self.done = 0  # rounds
         self.updates = 0  # since the last iterate
@@ -143,68 +141,58 @@ class _Rounds(Remembers):
         self._work: WorkingSet | None = None
 
     def iterates(self) -> Iterator[Iterate | None]:
-        """One item a round: an iterate for all the rows, None for a working set."""
-        while self.done < self.solver.max_iter:
-            yield self._round()
+        """One item a round: an iterate for all the rows, None for a working set.
+
+        A round solves the frozen problem, measures, and prepares the next one.
+        """
+        tol, most = self.solver.tol, self.solver.max_iter
+        while self.done < most:
+            self.done += 1
+            if self._work is None:
+                self._work = WorkingSet(self.problem, self.rows, self.coef, self.rng)
+            work, weights = self._work, self.search.weights
+            self.updates += work.ascend(weights, self.goal)
+            norms = block_norms(work.bank, work.coef)
+            self.coef[self.rows] = work.coef
+            self.last_gap = self.gap
+            stretch = self._measure(work, weights, norms)
+            everything = len(self.rows) == self.problem.n_rows
+            # Rows outside the working set may add to the gap, so it leaves them room;
+            # early working sets only give a start.
+            enough = tol if everything else max(ROUGH * self.rough, FINISHED * tol)
+            # Unsolved means that rounding, not work, limits the frozen problem.
+            finished = self.done == most or self.gap <= enough or not work.solved
+            iterate = None
+            if finished:
+                iterate, scores = self._certify(weights, norms)
+            elif everything:
+                iterate = self._iterate(weights, work.scores.T, norms, stretch)
+            self.updates = self.updates if iterate is None else 0
+            self.goal = min(self.goal, self._next_goal(work))
+            self.search.step(norms, work.sums.dual, work.sums.primal)
+            if finished:
+                self._change_rows(scores)
+            yield iterate
 
     def restore(self, state: State) -> None:
         """Go on from an earlier state; the working set's kernel is made anew."""
         super().restore(state)
         self._work = None
 
-    def _round(self) -> Iterate | None:
-        """Solve the frozen problem, measure, and prepare the next round."""
-        self.done += 1
-        work, weights = self._working_set(), self.search.weights
-        self.updates += work.ascend(weights, self.goal)
-        norms = work.theta_norms()
-        self.coef[self.rows] = work.coef
-        self._measure(work, norms)
-        # Unsolved means that rounding, not work, limits the frozen problem.
-        last = self.done == self.solver.max_iter
-        finished = last or self.gap <= self._enough() or not work.solved
-        iterate = None
-        if finished:
-            iterate, scores = self._certify(weights, norms)
-        elif self._everything:
-            iterate = self._iterate(weights, work.scores.T, norms, self.stretch)
-        self.updates = 0 if iterate is not None else self.updates
-        self._advance(work, norms)
-        if finished:
-            self._change_rows(scores)
-        return iterate
-
-    def _working_set(self) -> WorkingSet:
-        if self._work is None:
-            self._work = WorkingSet(self.problem, self.rows, self.coef, self.rng)
-        return self._work
-
-    @property
-    def _everything(self) -> bool:
-        return len(self.rows) == self.problem.n_rows
-
-    def _enough(self) -> float:
-        """Relative gap that ends a working set; early ones only give a start.
-
-        Rows outside the working set may add to the gap, so it leaves them room.
-        """
-        if self._everything:
-            return self.solver.tol
-        return max(ROUGH * self.rough, FINISHED * self.solver.tol)
-
-    def _measure(self, work: WorkingSet, norms: Array) -> None:
-        """The certificate's relative gap, with the loss of the working rows only."""
-        value = self.problem.norm.value(self.search.weights * norms)
-        self.stretch, primal = stretched(work.scores.T, work.target, work.bound, value)
+    def _measure(self, work: WorkingSet, weights: Array, norms: Array) -> float:
+        """The gap with the losses of the working rows; the model's best multiple."""
+        value = self.problem.norm.value(weights * norms)
+        stretch, primal = stretched(work.scores.T, work.target, work.bound, value)
         dual = self.mixture.add(self.coef, work.sums.linear, norms)
         self.gap = relative_gap(primal, dual)
+        return stretch
 
     def _certify(self, weights: Array, norms: Array) -> tuple[Iterate, Array]:
-        """The certificate: float64, from the kernels, on all rows; and the scores.
-
-        At p = 1 models without the smallest weights are tried first.
-        """
-        for candidate in self._sparsest_first(weights):
+        """The certificate: float64, from the kernels, on all rows; and the scores."""
+        candidates = [weights]
+        if self.problem.norm.p == 1.0:
+            candidates = self._sparsest_first(weights)
+        for candidate in candidates:
             scores = self.problem.bank.scores(self.coef, candidate)
             value = self.problem.norm.value(candidate * norms)
             stretch, _ = stretched(
@@ -217,9 +205,8 @@ class _Rounds(Remembers):
         return iterate, scores
 
     def _sparsest_first(self, weights: Array) -> list[Array]:
+        """At p = 1 models without the smallest weights are tried first."""
         norm = self.problem.norm
-        if norm.p > 1.0:
-            return [weights]
         pruned = [
             norm.normalize_weights(np.where(small, 0.0, weights))
             for small in (weights < share * weights.max() for share in PRUNED)
@@ -228,30 +215,21 @@ class _Rounds(Remembers):
         return [*pruned, weights]
 
     def _iterate(
-        self,
-        weights: Array,
-        scores: Array,
-        norms: Array,
-        stretch: float,
+        self, weights: Array, scores: Array, norms: Array, stretch: float
     ) -> Iterate:
-        coef, lengths = self.coef, weights * norms
+        lengths = weights * norms
         return Iterate(
             objective=self.problem.primal_value(stretch * scores, stretch * lengths),
             dual_bound=self.problem.reg * self.mixture.value,
             updates=self.updates,
-            snapshot=lambda: Expansion(stretch * coef, weights),
-            dual_snapshot=lambda: self.mixture.coef,
+            snapshot=partial(Expansion, stretch * self.coef, weights),
+            dual_snapshot=partial(np.asarray, self.mixture.coef),
         )
 
-    def _advance(self, work: WorkingSet, norms: Array) -> None:
-        """Next weights, and how precisely to solve the next frozen problem."""
-        self.goal = min(self.goal, self._next_goal(work))
-        self.last_gap = self.gap
-        self.search.step(norms, work.sums.dual, work.sums.primal)
-
     def _next_goal(self, work: WorkingSet) -> float:
-        """Half of what the weights leave open, or the little that is left to the end.
+        """How precisely to solve the next frozen problem.
 
+        Half of what the weights leave open, or the little that is left to the end.
         Fixed points near p = 1 are too sensitive for that. A gap that hardly falls
         may be waiting for more precision.
         """
@@ -259,9 +237,9 @@ class _Rounds(Remembers):
         if 1.0 < self.problem.norm.p < NEARLY_SPARSE:
             return PRECISE * max(self.gap, tol)
         unsolved = relative_gap(work.sums.primal, work.sums.dual)
-        goal = max(HALF * (self.gap - unsolved), ENOUGH * tol)
+        goal = max(UNSOLVED_SHARE * (self.gap - unsolved), ENOUGH * tol)
         if self.gap > STUCK * self.last_gap:
-            goal = min(goal, max(HALF * self.goal, LEAST * tol))
+            goal = min(goal, max(UNSOLVED_SHARE * self.goal, LEAST * tol))
         return goal
 
     def _first_rows(self) -> tuple[Index, bool]:

@@ -6,13 +6,15 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from functools import partial
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
 from manykernels.base.arrays import Array
 from manykernels.solvers.problem import Expansion
-from manykernels.solvers.state import State
+
+State = dict[str, Any]  # numbers, text, arrays, and lists and dicts of them
 
 
 class Epoch(NamedTuple):
@@ -37,6 +39,7 @@ class Iterate:
 
 
 Callback = Callable[[Epoch], object]
+IMPROVEMENT = 1e-4  # relative, of the objective: less counts as none
 
 
 class Search(Protocol):
@@ -97,7 +100,7 @@ class Best:
 
     model: Expansion
     objective: float = np.inf
-    dual_bound: float = 0.0
+    dual_bound: float = 0.0  # that of the dual point zero
     dual_coef: Array | None = None
     history: list[Epoch] = field(default_factory=list)
 
@@ -120,6 +123,31 @@ class Best:
         self.history.append(line)
         return line
 
+    def done(self, tol: float, patience: int | None = None) -> bool:
+        """Whether the gap is small enough, or `patience` epochs improved nothing."""
+        if not self.history:
+            return False
+        if self.history[-1].gap <= tol:
+            return True
+        if patience is None or len(self.history) <= patience:
+            return False
+        values = [line.objective for line in self.history]
+        return min(values[-patience:]) > (1.0 - IMPROVEMENT) * min(values[:-patience])
+
+    def result(self, tol: float, stopped: bool) -> SolveResult:
+        """What a solver returns."""
+        gap = max(self.objective - self.dual_bound, 0.0)
+        converged = relative_gap(self.objective, self.dual_bound) <= tol
+        return SolveResult(
+            self.model,
+            self.objective,
+            gap,
+            self.history,
+            bool(converged),
+            self.dual_coef,
+            stopped,
+        )
+
     def state(self) -> State:
         """Everything, as plain data and arrays."""
         return {
@@ -138,20 +166,6 @@ class Best:
         self.dual_coef = state["dual_coef"]
         self.history = [Epoch(*line) for line in state["history"]]
 
-    def done(self, tol: float, patience: int | None) -> bool:
-        """Whether the gap is small enough, or nothing improves any more."""
-        if not self.history:
-            return False
-        return self.history[-1].gap <= tol or self.stalled(patience)
-
-    def stalled(self, patience: int | None, improvement: float = 1e-4) -> bool:
-        """Whether the last `patience` epochs did not improve on those before."""
-        if patience is None or len(self.history) <= patience:
-            return False
-        values = [line.objective for line in self.history]
-        earlier = min(values[:-patience])
-        return min(values[-patience:]) > earlier * (1.0 - improvement)
-
 
 def run(
     search: Search,
@@ -168,53 +182,83 @@ def run(
     epochs, when the callback returns True, and on Ctrl-C, which keeps the best
     model so far. With a checkpoint the search goes on where an earlier one ended.
     """
-    best = Best(start)
-    began = time.perf_counter() - _resume(search, best, checkpoint)
-
-    def keep(last: bool = False) -> None:
-        if checkpoint is not None:
-            checkpoint.save(
-                lambda: {"best": best.state(), "search": search.state()}, last
-            )
-
+    best, began = Best(start), time.perf_counter()
+    saved = None if checkpoint is None else checkpoint.load()
+    if saved is not None:
+        best.restore(saved["best"])
+        search.restore(saved["search"])
+        began -= best.history[-1].time if best.history else 0.0
+    whole_state = partial(_whole_state, best, search)
     stopped = False
     try:
         for iterate in search.iterates() if not best.done(tol, patience) else ():
             if iterate is not None:
                 line = best.add(iterate, time.perf_counter() - began)
-                stopped = bool(callback(line)) if callback is not None else False
-            keep()
+                stopped = callback is not None and bool(callback(line))
+            if checkpoint is not None:
+                checkpoint.save(whole_state, last=False)
             if stopped or best.done(tol, patience):
                 break
-        keep(last=True)
+        if checkpoint is not None:
+            checkpoint.save(whole_state, last=True)
     except KeyboardInterrupt:
         if not best.history:
             raise
         stopped = True
-        warnings.warn(
-            f"The fit was interrupted after {len(best.history)} epochs; the best "
-            f"model so far (relative gap {best.history[-1].gap:.2g}) was kept.",
-            InterruptedFitWarning,
-            stacklevel=2,
-        )
-    gap = max(best.objective - best.dual_bound, 0.0)
-    converged = bool(relative_gap(best.objective, best.dual_bound) <= tol)
-    return SolveResult(
-        best.model,
-        best.objective,
-        gap,
-        best.history,
-        converged,
-        best.dual_coef,
-        stopped,
+        _warn_of_interruption(best)
+    return best.result(tol, stopped)
+
+
+def _whole_state(best: Best, search: Search) -> State:
+    return {"best": best.state(), "search": search.state()}
+
+
+def _warn_of_interruption(best: Best) -> None:
+    warnings.warn(
+        f"The fit was interrupted after {len(best.history)} epochs; the best "
+        f"model so far (relative gap {best.history[-1].gap:.2g}) was kept.",
+        InterruptedFitWarning,
+        stacklevel=3,
     )
 
 
-def _resume(search: Search, best: Best, checkpoint: Checkpoint | None) -> float:
-    """Take up the state of an earlier run; returns the seconds it took."""
-    state = None if checkpoint is None else checkpoint.load()
-    if state is None:
-        return 0.0
-    best.restore(state["best"])
-    search.restore(state["search"])
-    return best.history[-1].time if best.history else 0.0
+class Resumable:
+    """`state` and `restore` for objects whose future depends on a few attributes.
+
+    Among them may be random generators and other resumable objects.
+
+    Examples
+    --------
+    >>> class Counter(Resumable):
+    ...     remembered = ("count",)
+    ...     count = 3
+    >>> other = Counter()
+    >>> other.restore({"count": 5})
+    >>> other.state()
+    {'count': 5}
+    """
+
+    remembered: ClassVar[tuple[str, ...]] = ()
+
+    def state(self) -> State:
+        """All that the future depends on, as plain data and arrays."""
+        return {key: _plain(getattr(self, key)) for key in self.remembered}
+
+    def restore(self, state: State) -> None:
+        """Go on from `state` as if there had been no interruption."""
+        for key in self.remembered:
+            part = getattr(self, key)
+            if isinstance(part, Resumable):
+                part.restore(state[key])
+            elif isinstance(part, np.random.Generator):
+                part.bit_generator.state = state[key]
+            else:
+                setattr(self, key, state[key])
+
+
+def _plain(part: Any) -> Any:
+    if isinstance(part, Resumable):
+        return part.state()
+    if isinstance(part, np.random.Generator):
+        return part.bit_generator.state
+    return part

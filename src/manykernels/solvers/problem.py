@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -60,20 +60,16 @@ class Problem:
     C: float
     sample_weight: Array
 
-    @property
-    def n_rows(self) -> int:
-        """Number of training rows."""
-        return len(self.target)
+    n_rows: int = field(init=False, repr=False)
+    reg: float = field(init=False, repr=False)  # lambda = 1 / (C W)
+    bound: Array = field(init=False, repr=False)  # C c_i, of row i's dual coefficients
 
-    @property
-    def reg(self) -> float:
-        """The regularization lambda = 1 / (C W)."""
-        return 1.0 / (self.C * float(self.sample_weight.sum()))
-
-    @property
-    def bound(self) -> Array:
-        """Largest dual coefficient of each row, C c_i."""
-        return self.C * self.sample_weight
+    def __post_init__(self) -> None:
+        # Asked for in every round: computed once.
+        object.__setattr__(self, "n_rows", len(self.target))
+        object.__setattr__(self, "bound", self.C * self.sample_weight)
+        total = float(self.sample_weight.sum())
+        object.__setattr__(self, "reg", 1.0 / (self.C * total))
 
     def zero(self) -> Expansion:
         """The model that scores everything zero."""
@@ -167,3 +163,51 @@ class Problem:
     def _mean_conjugate(self, unit: Array) -> float:
         conjugates = self.loss.conjugate(unit, self.target)
         return float(np.average(conjugates, weights=self.sample_weight))
+
+
+def require_hinge(problem: Problem, solver: str) -> None:
+    """Solvers with compiled hinge loops take the multiclass hinge loss only."""
+    if not problem.loss.has_hinge_dual:
+        raise ValueError(
+            f"{solver} handles the hinge loss only, got the loss "
+            f"{problem.loss.name!r}; choose solver='auto'."
+        )
+
+
+def require_smooth_norm(problem: Problem, solver: str) -> None:
+    """Mirror descent needs a strongly convex norm: p > 1."""
+    if problem.norm.p <= 1.0:
+        raise ValueError(
+            f"{solver} needs 1 < p <= 2 because its step depends on p / (p - 1), got "
+            f"p={problem.norm.p:g}; use p=1.05, or solver='auto' for exactly sparse "
+            "weights."
+        )
+
+
+def require_smooth_loss(problem: Problem, solver: str) -> None:
+    """Newton's method and variance reduction need a gradient without jumps."""
+    if problem.loss.smoothness is None:
+        raise ValueError(
+            f"{solver} needs a smooth loss such as 'log' or 'smoothed_hinge', got the "
+            f"loss {problem.loss.name!r}; choose another loss or solver='auto'."
+        )
+
+
+def require_known_loss(problem: Problem, solver: str) -> None:
+    """Losses with kinks need a solver of their own; smooth ones share one."""
+    if problem.loss.smoothness is None:
+        raise ValueError(
+            f"{solver} handles smooth losses, the hinge loss and the "
+            f"epsilon-insensitive loss, got the loss {problem.loss.name!r}, which has "
+            "kinks of its own; choose one of these, or pass a solver object for it."
+        )
+
+
+def require_lasting_weights(problem: Problem, solver: str) -> None:
+    """Steps in proportion to the kernel weights cannot revive a weight of zero."""
+    if problem.norm.p <= 1.0:
+        raise ValueError(
+            f"{solver} needs 1 < p <= 2 because a weight of zero would stay zero, got "
+            f"p={problem.norm.p:g}; use p=1.05, or solver='auto' for exactly sparse "
+            "weights."
+        )

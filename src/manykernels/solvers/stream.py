@@ -22,8 +22,7 @@ from manykernels.kernels import KernelSet
 from manykernels.kernels.scaling import between
 from manykernels.norms.group import LpGroupNorm, p_norm
 from manykernels.solvers.budget import Budget, projection
-from manykernels.solvers.mirror import MirrorDescent
-from manykernels.solvers.obscure import Obscure
+from manykernels.solvers.mirror import MirrorDescent, Obscure
 from manykernels.solvers.problem import Expansion, Problem
 
 TILE = 1024  # rows learned together

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from manykernels.banks.base import Bank, block_norms, support_of
+from manykernels.banks.base import Bank, support_of
 from manykernels.base.arrays import Array, Index, Values
 from manykernels.base.threads import in_slices
 from manykernels.hot.dual import best_stretch, dual_sweeps, frozen_values, gather_square
@@ -19,15 +20,11 @@ SCORE_ROWS = 1024  # combined rows multiplied at a time
 
 
 class Sums(NamedTuple):
-    """The values of a frozen problem, and what the dual one is made of."""
+    """Primal and dual value of a frozen problem, and the dual's linear part."""
 
     linear: float  # of the own coefficients
-    quadratic: float
     primal: float  # of the best multiple of the model
-
-    @property
-    def dual(self) -> float:
-        return self.linear - 0.5 * self.quadratic
+    dual: float
 
 
 class WorkingSet:
@@ -51,18 +48,25 @@ class WorkingSet:
         """Solve the problem with these weights to a relative gap; returns updates."""
         self.kernel.set_weights(weights)
         self.scores = self.kernel.scores(self.coef)
+        no_drift, found = np.zeros_like(self.scores), np.empty(len(self.target))
         updates = 0
         for _ in range(SWEEPS):
             updates += self._ascend_active(goal)
-            self.sums = self._sums()
-            self.solved = relative_gap(self.sums.primal, self.sums.dual) <= goal
+            linear, quadratic = frozen_values(
+                self.target, self.coef, self.scores, no_drift, found
+            )
+            _, primal = best_stretch(found, self.bound, quadratic)
+            self.sums = Sums(linear, primal, linear - 0.5 * quadratic)
+            self.solved = relative_gap(primal, self.sums.dual) <= goal
             if self.solved:
                 break
         return updates
 
     def _ascend_active(self, goal: float) -> int:
         """Sweeps over the rows that can change, with their part of the kernel only."""
-        active = self._active_rows()
+        can_change = margins(self.scores.T, self.target) < 1.0
+        can_change[support_of(self.coef)] = True
+        active = np.flatnonzero(can_change)
         before = self.coef[active]
         coef = before.copy()
         scores = np.ascontiguousarray(self.scores[:, active])
@@ -82,23 +86,6 @@ class WorkingSet:
         change[active] = coef - before
         self.scores += self.kernel.scores(change)
         return int(updates)
-
-    def _active_rows(self) -> Index:
-        active = margins(self.scores.T, self.target) < 1.0
-        active[support_of(self.coef)] = True
-        return np.flatnonzero(active)
-
-    def _sums(self) -> Sums:
-        no_drift, found = np.zeros_like(self.scores), np.empty(len(self.target))
-        linear, quadratic = frozen_values(
-            self.target, self.coef, self.scores, no_drift, found
-        )
-        _, primal = best_stretch(found, self.bound, quadratic)
-        return Sums(linear, quadratic, primal)
-
-    def theta_norms(self) -> Array:
-        """||theta_f|| of the current coefficients."""
-        return block_norms(self.bank, self.coef)
 
 
 def stretched(
@@ -137,18 +124,6 @@ class CombinedKernel:
         self.owners: Index = np.empty(0, dtype=np.intp)  # values[a] is row owners[a]
         self.places = np.full(self.bank.n_rows, -1)  # and the inverse
 
-    def _require(self, rows: Index) -> None:
-        missing = rows[self.places[rows] < 0]
-        for start in range(0, len(missing), SCORE_ROWS):
-            self._append(missing[start : start + SCORE_ROWS])
-
-    def _append(self, rows: Index) -> None:
-        begin = len(self.owners)
-        out = self.values[begin : begin + len(rows)]
-        self.bank.combine(self.weights, rows, out)
-        self.places[rows] = begin + np.arange(len(rows))
-        self.owners = np.concatenate([self.owners, rows])
-
     def scores(self, coef: Array) -> Array:
         """(K coef)' in float64, multiplied in the precision of the kernel."""
         self._require(support_of(coef))
@@ -163,9 +138,16 @@ class CombinedKernel:
         """Rows and columns `index`, copied together."""
         self._require(index)
         out = np.empty((len(index), len(index)), self.values.dtype)
-
-        def work(start: int, stop: int) -> None:
-            gather_square(self.values, self.places[index], index, out, start, stop)
-
+        work = partial(gather_square, self.values, self.places[index], index, out)
         in_slices(len(index), out.nbytes, work)
         return out
+
+    def _require(self, rows: Index) -> None:
+        """Combine those of these rows that were not asked for before."""
+        missing = rows[self.places[rows] < 0]
+        for start in range(0, len(missing), SCORE_ROWS):
+            part, begin = missing[start : start + SCORE_ROWS], len(self.owners)
+            end = begin + len(part)
+            self.bank.combine(self.weights, part, self.values[begin:end])
+            self.places[part] = np.arange(begin, end)
+            self.owners = np.concatenate([self.owners, part])

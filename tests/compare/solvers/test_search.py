@@ -20,7 +20,7 @@ from manykernels.compare import (
 )
 from manykernels.kernels import RBF, KernelSet, Linear
 from manykernels.losses import Softmax
-from manykernels.solvers import Problem, rows
+from manykernels.solvers import Problem, mirror
 from tests.compare.solvers.cases import case
 from tests.oracles.toys import blobs, make_problem
 from tests.solvers.test_checkpoint import KilledError, Memory, same
@@ -76,7 +76,7 @@ def test_a_callback_ends_the_search(solver) -> None:
 def test_rows_on_demand_give_the_same_model(
     solver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rows, "PREFETCH", 4)
+    monkeypatch.setattr(mirror, "PREFETCH", 4)
     X, target = blobs(40, 2, seed=5)
     kernels = KernelSet.fit([RBF(0.1), Linear()], X, dtype=np.float64)
     p = 1.0 if isinstance(solver, SPARSE) else 1.5

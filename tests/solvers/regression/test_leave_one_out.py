@@ -9,7 +9,7 @@ import pytest
 from scipy.linalg import solve
 
 from manykernels.losses import Squared
-from manykernels.solvers.regression.leave_one_out import held_out_residuals
+from manykernels.solvers.regression.ridge import held_out_residuals
 from tests.oracles.regression import toy_regression
 
 

@@ -15,7 +15,7 @@ from manykernels.inputs.parameters import Whole
 from manykernels.losses import Squared
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers.problem import Problem
-from manykernels.solvers.regression.leave_one_out import held_out_residuals
+from manykernels.solvers.regression.ridge import held_out_residuals
 
 SQUARES = 4  # matrices of all pairs of rows, in float64, that one factor takes
 

@@ -15,8 +15,7 @@ from scipy.linalg import cho_factor, cho_solve
 from manykernels.base.arrays import Array
 from manykernels.products.base import Product, RankOneKernels
 from manykernels.products.problem import ProductExpansion, ProductProblem
-from manykernels.solvers.loop import Callback, Iterate, SolveResult, run
-from manykernels.solvers.state import State
+from manykernels.solvers.loop import Callback, Iterate, SolveResult, State, run
 
 
 def divides(part: Product, whole: Product) -> bool:

@@ -13,9 +13,8 @@ from manykernels.base.arrays import Array
 from manykernels.products.base import BaseKernels
 from manykernels.products.machine import Inner, InnerSolver
 from manykernels.products.problem import ProductProblem
-from manykernels.solvers.loop import Callback, Iterate, SolveResult, run
+from manykernels.solvers.loop import Callback, Iterate, Resumable, SolveResult, run
 from manykernels.solvers.problem import Expansion
-from manykernels.solvers.state import Remembers
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,7 @@ class UniformPower:
         return run(UniformSearch(problem, weights), zero, tol=1e-9, callback=callback)
 
 
-class UniformSearch(Remembers):
+class UniformSearch(Resumable):
     """The one round of a kernel with fixed weights."""
 
     def __init__(self, problem: ProductProblem, weights: np.ndarray) -> None:
@@ -166,7 +165,7 @@ class Place(NamedTuple):
     solution: Inner
 
 
-class CortesSearch(Remembers):
+class CortesSearch(Resumable):
     """Projected gradient steps on the weights of the sum."""
 
     remembered = ("weights",)

@@ -17,8 +17,7 @@ from manykernels.products.mirror_descent import (
     RandomizedMirrorDescent,
 )
 from manykernels.products.problem import ProductExpansion, ProductProblem
-from manykernels.solvers.loop import Callback, SolveResult, run
-from manykernels.solvers.state import State
+from manykernels.solvers.loop import Callback, SolveResult, State, run
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from manykernels.compare.solvers.kloft import Alternation
 from manykernels.compare.solvers.wrapper import Wrapper, WrapperSolver
-from manykernels.solvers.mixture import DualMixture
 from manykernels.solvers.problem import Expansion, Problem
+from manykernels.solvers.weights import DualMixture
 
 
 @dataclass(frozen=True)

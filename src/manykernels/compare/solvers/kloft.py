@@ -10,8 +10,8 @@ from manykernels.compare.solvers.wrapper import (
     require_smooth_weights,
 )
 from manykernels.solvers.loop import Iterate
-from manykernels.solvers.mixture import DualMixture
 from manykernels.solvers.problem import Expansion, Problem
+from manykernels.solvers.weights import DualMixture
 
 FEW_SWEEPS = 0.5  # part of the gap that an interleaved SVM may leave unsolved
 

@@ -12,9 +12,9 @@ from manykernels.compare.solvers.wrapper import (
     WrapperSolver,
     require_sparse_norm,
 )
-from manykernels.solvers.levels import project_on_level
 from manykernels.solvers.loop import Iterate
 from manykernels.solvers.problem import Expansion, Problem
+from manykernels.solvers.weights import project_on_level
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,13 @@ from manykernels.base.threads import one_blas_thread
 from manykernels.hot.mirror import MirrorRule
 from manykernels.hot.online_rivals import om2_pass
 from manykernels.solvers.loop import Callback, Checkpoint, SolveResult, run
-from manykernels.solvers.mirror import MirrorDescent
-from manykernels.solvers.passes import Passes
-from manykernels.solvers.problem import Expansion, Problem
-from manykernels.solvers.requirements import require_hinge, require_smooth_norm
+from manykernels.solvers.mirror import MirrorDescent, Passes
+from manykernels.solvers.problem import (
+    Expansion,
+    Problem,
+    require_hinge,
+    require_smooth_norm,
+)
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,7 @@ class OM2:
             rule = descent.rule(online=True)
             rng = np.random.default_rng(self.random_state)
             return run(
-                Passes(descent, rng, [(self.passes, lambda _: rule)]),
+                Passes(descent, rng, [(self.passes, rule)]),
                 descent.model(),
                 tol=self.tol,
                 patience=self.patience,

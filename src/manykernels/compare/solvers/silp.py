@@ -14,9 +14,8 @@ from manykernels.compare.solvers.wrapper import (
     require_sparse_norm,
 )
 from manykernels.norms.group import LpGroupNorm
-from manykernels.solvers.loop import Iterate
+from manykernels.solvers.loop import Iterate, Resumable
 from manykernels.solvers.problem import Expansion, Problem
-from manykernels.solvers.state import Remembers
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,7 @@ class SILP(WrapperSolver):
         return _CuttingPlanes(problem, start, Cuts(problem.bank.n_blocks), self)
 
 
-class Cuts(Remembers):
+class Cuts(Resumable):
     r"""h(d) = max over t of :math:`\ell_t - \frac12 \sum_f d_f \|\theta_f^t\|^2`.
 
     Every dual point gives a plane below J(d), the value of the SVM with weights d, so

@@ -13,10 +13,9 @@ from manykernels.compare.solvers.wrapper import (
     WrapperSolver,
     require_sparse_norm,
 )
-from manykernels.solvers.loop import Iterate
-from manykernels.solvers.mixture import DualMixture
+from manykernels.solvers.loop import Iterate, State
 from manykernels.solvers.problem import Expansion, Problem
-from manykernels.solvers.state import State
+from manykernels.solvers.weights import DualMixture
 from manykernels.solvers.working_set import Sums
 
 FLAT = 0.1  # share of the first slope at which a line search ends

@@ -12,11 +12,17 @@ from manykernels.base.arrays import Array, Index
 from manykernels.base.threads import one_blas_thread
 from manykernels.compare.solvers.wrapper import require_smooth_weights
 from manykernels.hot.smo import SMOState, smo_steps
-from manykernels.solvers.loop import Callback, Checkpoint, Iterate, SolveResult, run
-from manykernels.solvers.problem import Expansion, Problem
-from manykernels.solvers.requirements import require_hinge
-from manykernels.solvers.rows import RowCache
-from manykernels.solvers.state import Remembers, State
+from manykernels.solvers.loop import (
+    Callback,
+    Checkpoint,
+    Iterate,
+    Resumable,
+    SolveResult,
+    State,
+    run,
+)
+from manykernels.solvers.mirror import RowCache
+from manykernels.solvers.problem import Expansion, Problem, require_hinge
 
 
 def require_two_classes(problem: Problem, solver: str) -> None:
@@ -89,7 +95,7 @@ class SMOMKL:
             )
 
 
-class _Steps(Remembers):
+class _Steps(Resumable):
     """One coefficient per row; the class of a row is its sign."""
 
     remembered = ("alpha", "partial", "squares", "done")

@@ -12,10 +12,13 @@ from manykernels.base.threads import one_blas_thread
 from manykernels.hot.mirror import MirrorRule
 from manykernels.hot.online_rivals import ufo_pass
 from manykernels.solvers.loop import Callback, Checkpoint, Iterate, SolveResult, run
-from manykernels.solvers.mirror import MirrorDescent
-from manykernels.solvers.passes import Passes
-from manykernels.solvers.problem import Expansion, Problem
-from manykernels.solvers.requirements import require_hinge, require_smooth_norm
+from manykernels.solvers.mirror import MirrorDescent, Passes
+from manykernels.solvers.problem import (
+    Expansion,
+    Problem,
+    require_hinge,
+    require_smooth_norm,
+)
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,7 @@ class UFO:
             rule = descent.rule()
             rng = np.random.default_rng(self.random_state)
             return run(
-                Passes(descent, rng, [(self.passes, lambda _: rule)]),
+                Passes(descent, rng, [(self.passes, rule)]),
                 problem.zero(),
                 tol=self.tol,
                 patience=self.patience,

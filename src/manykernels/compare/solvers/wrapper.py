@@ -15,13 +15,13 @@ from manykernels.solvers.loop import (
     Callback,
     Checkpoint,
     Iterate,
+    Resumable,
     SolveResult,
+    State,
     relative_gap,
     run,
 )
-from manykernels.solvers.problem import Expansion, Problem
-from manykernels.solvers.requirements import require_hinge
-from manykernels.solvers.state import Remembers, State
+from manykernels.solvers.problem import Expansion, Problem, require_hinge
 from manykernels.solvers.working_set import Sums, WorkingSet, stretched
 
 FIRST_GOAL = 0.1  # relative gap that is enough for the very first SVM
@@ -51,7 +51,7 @@ class Solution(NamedTuple):
         return self.sums.dual
 
 
-class FrozenSVM(Remembers):
+class FrozenSVM(Resumable):
     r"""min :math:`\frac12 \sum_f \|w_f\|^2 / d_f + \sum_i C c_i\, loss_i` for given d.
 
     The multiclass dual ascent of `DualAscent`, on all rows, which begins with the
@@ -95,7 +95,7 @@ class FrozenSVM(Remembers):
             weights,
             self.coef,
             work.scores.T,
-            work.theta_norms(),
+            self.problem.theta_norms(self.coef),
             work.sums,
             updates,
             work.solved,
@@ -117,7 +117,7 @@ class LowerBound(Protocol):
         """Take in a dual point; returns the best value."""
 
 
-class Wrapper(Remembers):
+class Wrapper(Resumable):
     """SVMs under changing weights, with the certificate of the whole problem.
 
     A subclass says in `round` which weights come next. An SVM is solved to a quarter

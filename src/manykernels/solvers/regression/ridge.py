@@ -1,33 +1,41 @@
-"""Certified multiple kernel ridge regression: Newton's method on the kernel weights."""
+"""Certified multiple kernel ridge regression: Newton's method on the kernel weights.
+
+Frozen weights have a closed form: one Cholesky factor gives the coefficients, the
+derivatives in the weights, and the leave-one-out residuals.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, lapack, solve_triangular
 
+from manykernels.banks.base import Bank
+from manykernels.base.arrays import Array
+from manykernels.base.threads import one_blas_thread
 from manykernels.solvers.loop import (
     Callback,
     Checkpoint,
     Iterate,
+    Resumable,
     SolveResult,
     run,
 )
 from manykernels.solvers.problem import Expansion, Problem
-from manykernels.solvers.regression.ridge_exact import (
-    certified_iterate,
-    few_threads,
-    solve_exactly,
-)
-from manykernels.solvers.state import Remembers
-from manykernels.solvers.weight_steps import WeightSteps
+from manykernels.solvers.weight_newton import WeightSteps
 
 START_SHARE = 4  # a sample of one row in so many gives the first weights
 START_ROWS = 200  # in the sample at least
 START_TOL = 1e-2
+PRODUCT_BYTES = 2**26  # of products K_f coef held at a time
+THREADED_ROWS = 3000  # from which on a factor is worth several BLAS threads
+DIRECT_ROWS = 10_000  # above which Cholesky factors take minutes
 
 logger = logging.getLogger(__name__)
 
@@ -82,7 +90,7 @@ class Ridge:
         if start is None and not resumed:
             start = self._sampled_start(problem)
         zero = problem.zero()
-        search = _Search(problem, start or zero, self.max_iter)
+        search = RidgeRounds(problem, start or zero, self.max_iter)
         with few_threads(problem.n_rows):
             return run(
                 search, zero, tol=self.tol, callback=callback, checkpoint=checkpoint
@@ -94,7 +102,7 @@ class Ridge:
         if sample is None:
             return None
         part, tol = sample.problem, max(self.tol, sample.tol)
-        search = _Search(part, part.zero(), self.max_iter)
+        search = RidgeRounds(part, part.zero(), self.max_iter)
         with few_threads(part.n_rows):
             found = run(search, part.zero(), tol=tol).model
         return Expansion(problem.zero().coef, found.weights)
@@ -140,7 +148,7 @@ def require_direct(problem: Problem) -> None:
     _require_room(problem)
 
 
-class _Search(Remembers):
+class RidgeRounds(Resumable):
     """The weights that are being tried, and how many factors were spent."""
 
     remembered = ("done", "newton")
@@ -184,3 +192,149 @@ def _require_room(problem: Problem) -> None:
             f"memory for {problem.bank.max_combined_rows}; raise memory_limit or "
             "choose another solver."
         )
+
+
+def is_moderate(problem: Problem) -> bool:
+    """Whether a Cholesky factor of all rows fits and does not take minutes."""
+    return problem.n_rows <= min(DIRECT_ROWS, problem.bank.max_combined_rows)
+
+
+@dataclass(frozen=True)
+class Solved:
+    r"""The minimum J(d) of half the squared norm plus the losses times C, and more.
+
+    With :math:`M = \sum_f d_f K_f + diag(1 / (C c_i))` and the targets Y the
+    coefficients are :math:`M^{-1} Y` and :math:`J(d) = \frac12 tr(Y^\top M^{-1} Y)`.
+    """
+
+    weights: Array  # (blocks,)
+    coef: Array  # (rows, outputs)
+    value: float  # J(d)
+    squares: Array  # ||theta_f||^2; the gradient of J is -1/2 of them
+    curvature: Array  # (blocks, blocks), the second derivatives of J
+    factor: Array  # lower Cholesky factor of M
+
+
+def solve_exactly(problem: Problem, weights: Array) -> Solved:
+    """Coefficients, value and derivatives at these weights, by one Cholesky factor."""
+    factor = factorize(problem, weights)
+    target = np.asarray(problem.target, dtype=np.float64)
+    coef = np.asarray(cho_solve((factor, True), target))
+    squares, curvature = _derivatives(problem.bank, coef, factor)
+    if problem.bank.dtype != np.float64:
+        squares = problem.theta_norms(coef) ** 2  # certificates are float64
+    value = 0.5 * float(np.sum(coef * target))
+    return Solved(weights, coef, value, squares, curvature, factor)
+
+
+def certified_iterate(problem: Problem, solved: Solved) -> Iterate:
+    """Objective and dual bound; float64 whatever the storage."""
+    coef, weights = solved.coef, solved.weights
+    norms = np.sqrt(np.maximum(solved.squares, 0.0))
+    if problem.bank.dtype == np.float64:
+        scores = problem.target - coef / problem.bound[:, None]  # as M coef = Y
+    else:
+        scores = problem.bank.scores(coef, weights)
+    return Iterate(
+        objective=problem.primal_value(scores, weights * norms),
+        dual_bound=problem.dual_bound(coef, norms),
+        updates=problem.n_rows,
+        snapshot=partial(Expansion, coef, weights),
+        dual_snapshot=partial(np.asarray, coef),
+    )
+
+
+def few_threads(n_rows: int) -> AbstractContextManager[object]:
+    """One BLAS thread for small factors: threads that wait for each other cost more."""
+    return one_blas_thread() if n_rows < THREADED_ROWS else nullcontext()
+
+
+def factorize(problem: Problem, weights: Array) -> Array:
+    """The lower Cholesky factor of sum_f d_f K_f + diag(1 / (C c_i))."""
+    every = np.arange(problem.n_rows)
+    matrix = np.asarray(problem.bank.combine(weights, every), dtype=np.float64)
+    matrix[every, every] += 1.0 / problem.bound
+    return positive_factor(matrix)
+
+
+def positive_factor(matrix: Array) -> Array:
+    """Cholesky's factor, written over the matrix; indefinite kernels are unmasked."""
+    try:
+        # The transpose is the same matrix, and in the order that LAPACK works on.
+        factor, _ = cho_factor(matrix.T, lower=True, overwrite_a=True)
+    except LinAlgError as error:
+        raise ValueError(
+            "kernels must be positive semi-definite to solve the squared loss exactly, "
+            "got a combined kernel with eigenvalues below -1 / C; pass dtype='float64' "
+            "and psd='clip', or lower C."
+        ) from error
+    return np.asarray(factor)
+
+
+def _derivatives(bank: Bank, coef: Array, factor: Array) -> tuple[Array, Array]:
+    """||theta_f||^2 and V' M^-1 V for V = [K_f coef], summed over the outputs."""
+    squares = np.zeros(bank.n_blocks)
+    curvature = np.zeros((bank.n_blocks, bank.n_blocks))
+    n_rows, n_outputs = coef.shape
+    step = max(1, PRODUCT_BYTES // (8 * n_rows * bank.n_blocks))
+    for start in range(0, n_outputs, step):
+        part = coef[:, start : start + step]
+        products = np.asarray(bank.block_scores(part), dtype=np.float64)
+        squares += np.einsum("kfi,ik->f", products, part)
+        roots = half_solve(factor, products)
+        curvature += np.einsum("kfi,kgi->fg", roots, roots, optimize=True)
+    return squares, curvature
+
+
+def half_solve(factor: Array, products: Any) -> Array:
+    """L^-1 v for all the vectors v along the last axis."""
+    flat = products.reshape(-1, products.shape[-1])
+    roots = solve_triangular(factor, flat.T, lower=True, check_finite=False)
+    return np.asarray(roots.T.reshape(products.shape))
+
+
+def held_out_residuals(
+    problem: Problem, weights: Array, centered: bool, counts: Array | None = None
+) -> Array:
+    r"""y_i minus the prediction of the fit without row i, shape (rows, outputs).
+
+    With the kernel weights frozen and :math:`M = K_d + D`, :math:`D = diag(1/(C c_i))`,
+    it is :math:`(M^{-1} y)_i / (M^{-1})_{ii}`: one Cholesky factor for all the rows.
+    This is the criterion of least-squares SVMs. A row that stands for n_i rows loses
+    one of them, and with it the share :math:`s_i = 1/n_i` of its weight:
+    :math:`D_i (M^{-1} y)_i / (1 - s_i + s_i D_i (M^{-1})_{ii})`.
+
+    Parameters
+    ----------
+    problem : Problem
+        With the squared loss.
+    weights : array of shape (blocks,)
+    centered : bool
+        Whether the target is y less its weighted mean; then the fit without row i
+        takes the mean of the other rows.
+    counts : array of shape (rows,), optional
+        How many rows a row stands for; all of it is left out where that is one or
+        less, which is the default.
+
+    References
+    ----------
+    Cawley and Talbot (2004), Fast exact leave-one-out cross-validation of sparse
+    least-squares support vector machines.
+    """
+    with few_threads(problem.n_rows):
+        factor = factorize(problem, weights)
+        ones = np.ones((problem.n_rows, 1))
+        solved = cho_solve((factor, True), np.hstack([problem.target, ones]))
+        inverse, _ = lapack.dtrtri(factor, lower=1)
+    diagonal = np.einsum("ij,ij->j", np.tril(inverse), np.tril(inverse))
+    coef, unit = solved[:, :-1], solved[:, -1:]
+    weight = problem.sample_weight[:, None]
+    share = np.ones_like(weight)
+    if counts is not None:
+        share = 1.0 / np.maximum(counts[:, None], 1.0)
+    if centered:
+        lost = share * weight
+        coef = coef + unit * problem.target * lost / (weight.sum() - lost)
+    # Divided by D_i, so that share one gives the plain formula to the bit.
+    rest = (1.0 - share) * problem.C * weight
+    return np.asarray(coef / (rest + share * diagonal[:, None]))

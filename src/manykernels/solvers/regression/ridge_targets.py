@@ -10,22 +10,20 @@ import numpy as np
 from scipy.linalg import cho_solve
 
 from manykernels.base.arrays import Array, Index
-from manykernels.solvers.loop import Best, Callback, Iterate, SolveResult, relative_gap
+from manykernels.solvers.loop import Best, Callback, Iterate, SolveResult
 from manykernels.solvers.problem import Expansion, Problem
 from manykernels.solvers.regression.ridge import (
     Ridge,
-    announce,
-    require_direct,
-    sample_of,
-)
-from manykernels.solvers.regression.ridge_exact import (
     Solved,
+    announce,
     certified_iterate,
     factorize,
     few_threads,
     half_solve,
+    require_direct,
+    sample_of,
 )
-from manykernels.solvers.weight_steps import WeightSteps
+from manykernels.solvers.weight_newton import WeightSteps
 
 CHUNK_BYTES = 2**27  # of Cholesky factors held at a time
 
@@ -117,9 +115,7 @@ class _Targets:
         """Sweep over the targets whose gap is too wide."""
         for _ in range(self.ridge.max_iter):
             wide = [
-                k
-                for k, best in enumerate(self.best)
-                if not best.done(self.ridge.tol, None)
+                k for k, best in enumerate(self.best) if not best.done(self.ridge.tol)
             ]
             if not wide or self.stopped:
                 break
@@ -169,17 +165,5 @@ class _Targets:
 
     def results(self) -> list[SolveResult]:
         """What was found for each target."""
-        return [self._result(best) for best in self.best]
-
-    def _result(self, best: Best) -> SolveResult:
-        gap = max(best.objective - best.dual_bound, 0.0)
-        reached = relative_gap(best.objective, best.dual_bound) <= self.ridge.tol
-        return SolveResult(
-            best.model,
-            best.objective,
-            gap,
-            best.history,
-            bool(reached),
-            best.dual_coef,
-            self.stopped and not reached,
-        )
+        tol, stopped = self.ridge.tol, self.stopped
+        return [best.result(tol, stopped and not best.done(tol)) for best in self.best]

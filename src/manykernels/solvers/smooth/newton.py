@@ -7,10 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manykernels.base.arrays import Array
+from manykernels.base.arrays import Array, Index
+from manykernels.norms.group import LpGroupNorm
 from manykernels.solvers.loop import relative_gap
 from manykernels.solvers.problem import Problem
 from manykernels.solvers.smooth.kernel import FrozenKernel
+from manykernels.solvers.weight_newton import newton_weights
+
+LinearMap = Callable[[Array], Array]
 
 STEPS = 50  # of Newton's method at most
 CG_STEPS = 250  # products for one step at most
@@ -20,6 +24,10 @@ LENGTHS = 12  # trial lengths of a step
 FLAT = 0.1  # slope, relative to that at the start, at which a length is fine
 ROUNDING = 1e-15
 NOISE = 1e-11  # gaps that rounding can make grow again
+HESSIAN_STEPS = 60  # products at most for the second derivatives in the weights
+HESSIAN_RESIDUAL = 1e-3  # relative, of the linear systems
+ACTIVE = 1e-3  # share of the largest weight above which a block is in the model
+NEAR = 0.98  # share of the largest ||theta_f|| from which on a block may come back
 
 
 @dataclass(frozen=True)
@@ -133,7 +141,7 @@ class Frozen:
             ahead = image + square / last * ahead
         return move, shift
 
-    def curvature(self, point: Point) -> Callable[[Array], Array]:
+    def curvature(self, point: Point) -> LinearMap:
         """b loss'' as a map of directions."""
         bend = self.problem.loss.curvature(point.scores, self.problem.target)
         return lambda direction: self.bound * bend(direction)
@@ -184,3 +192,79 @@ def _root(slope: Callable[[float], float], start: float) -> float:
         margin = 0.1 * (high - low)
         t = float(np.clip(secant, low + margin, high - margin))
     return low if low > 0.0 else t
+
+
+def second_order_weights(
+    frozen: Frozen, point: Point, norm: LpGroupNorm, theta_norms: Array
+) -> Array:
+    """Newton's weights of the blocks in the model; the others follow their own norms.
+
+    Blocks with hardly any weight hardly change the others, and would cost a linear
+    system each.
+    """
+    weights = frozen.kernel.weights
+    large = weights > ACTIVE * weights.max()
+    active = np.flatnonzero(large | (theta_norms >= NEAR * theta_norms.max()))
+    squares, bend = theta_norms[active] ** 2, hessian(frozen, point, active)
+    aim = newton_weights(norm, weights[active][None], squares[None], bend[None])[0]
+    found = np.zeros_like(weights)
+    if norm.p > 1.0:
+        top = active[int(np.argmax(aim))]
+        ratios = np.minimum(theta_norms / theta_norms[top], 1.0)
+        found = aim.max() * ratios ** (norm.q - 2.0)
+    found[active] = aim
+    return norm.normalize_weights(found)
+
+
+def hessian(frozen: Frozen, point: Point, blocks: Index) -> Array:
+    r"""Second derivatives of J, :math:`-\langle K_f A, dA / dd_g \rangle`.
+
+    The solution A moves by :math:`(I + H K)\, dA_g = -H K_g A`, solved for all blocks
+    at once by conjugate gradients in the inner product of K.
+    """
+    parts = frozen.problem.bank.block_scores(point.dual)[:, blocks]
+    sides = np.ascontiguousarray(parts.transpose(1, 2, 0), np.float64)  # f, i, k
+    bend_losses = frozen.curvature(point)
+    moves = _solve_all(frozen, bend_losses, -bend_losses(sides))
+    bend = -np.einsum("fik,gik->fg", sides, moves)
+    return np.asarray(0.5 * (bend + bend.T))
+
+
+def _times(frozen: Frozen, moves: Array) -> Array:
+    """K move for every block, in one product."""
+    n_blocks, n_rows, n_outputs = moves.shape
+    columns = moves.transpose(1, 0, 2).reshape(n_rows, -1)
+    product = frozen.times(columns).reshape(n_rows, n_blocks, n_outputs)
+    return np.asarray(product.transpose(1, 0, 2))
+
+
+def _solve_all(frozen: Frozen, curvature: LinearMap, rest: Array) -> Array:
+    """(I + H K) moves = rest, all systems side by side."""
+    moves = np.zeros_like(rest)
+    image = _times(frozen, rest)
+    way, ahead = rest, image
+    square = first = _dots(rest, image)
+    for _ in range(HESSIAN_STEPS):
+        bent = way + curvature(ahead)
+        steep = _dots(ahead, bent)
+        length = _ratio(square, steep)
+        moves = moves + length * way
+        rest = rest - length * bent
+        image = _times(frozen, rest)
+        last, square = square, _dots(rest, image)
+        if np.all(square <= HESSIAN_RESIDUAL**2 * first):
+            break
+        ratio = _ratio(square, last)
+        way, ahead = rest + ratio * way, image + ratio * ahead
+    return moves
+
+
+def _dots(a: Array, b: Array) -> Array:
+    """<a_f, b_f>, to multiply blocks with."""
+    return np.asarray(np.einsum("fik,fik->f", a, b)[:, None, None])
+
+
+def _ratio(above: Array, below: Array) -> Array:
+    """above / below, 0 where a system is already solved."""
+    safe = np.where(below > 0.0, below, 1.0)
+    return np.where(below > 0.0, above / safe, 0.0)

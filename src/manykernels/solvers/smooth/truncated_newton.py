@@ -10,22 +10,26 @@ import numpy as np
 
 from manykernels.base.arrays import Array
 from manykernels.base.threads import one_blas_thread
-from manykernels.solvers.acceleration import WeightSearch
 from manykernels.solvers.loop import (
     Callback,
     Checkpoint,
     Iterate,
+    Resumable,
     SolveResult,
+    State,
     relative_gap,
     run,
 )
-from manykernels.solvers.mixture import DualMixture
-from manykernels.solvers.problem import Expansion, Problem
-from manykernels.solvers.requirements import require_smooth_loss
+from manykernels.solvers.problem import Expansion, Problem, require_smooth_loss
 from manykernels.solvers.smooth.kernel import FrozenKernel
-from manykernels.solvers.smooth.newton import Frozen, Point, conjugate_gain
-from manykernels.solvers.smooth.weights import WeightNewton
-from manykernels.solvers.state import Remembers, State
+from manykernels.solvers.smooth.newton import (
+    Frozen,
+    Point,
+    conjugate_gain,
+    second_order_weights,
+)
+from manykernels.solvers.weight_newton import WeightSteps
+from manykernels.solvers.weights import DualMixture, WeightSearch
 
 FIRST_GOAL = 0.1  # relative gap asked of the first round
 INNER_SHARE = 0.1  # part of the current gap that a round may leave unsolved
@@ -88,7 +92,7 @@ class TruncatedNewton:
         if start is None and not resumed and problem.n_rows > 2 * SAMPLE:
             start = self._sampled_start(problem)
         start = start or problem.zero()
-        rounds = _Rounds(problem, start, self)
+        rounds = NewtonRounds(problem, start, self)
         # The products are thin, and BLAS threads would fight with our own.
         with one_blas_thread():
             return run(
@@ -110,7 +114,7 @@ class TruncatedNewton:
         return Expansion(coef, found.weights)
 
 
-class _Rounds(Remembers):
+class NewtonRounds(Resumable):
     """The state of the search: coefficients, weights, and how precise to be."""
 
     remembered = ("coef", "goal", "done", "gaps")
@@ -124,7 +128,7 @@ class _Rounds(Remembers):
         self.search = WeightSearch(
             problem.norm, problem.norm.normalize_weights(start.weights)
         )
-        self.newton: WeightNewton | None = None  # once the search is slow
+        self.newton: WeightSteps | None = None  # once the search is slow
         self.mixture = DualMixture(problem.norm)
         self.done = 0  # rounds
         self.gaps: list[float] = []  # relative, one a round
@@ -138,7 +142,7 @@ class _Rounds(Remembers):
     @property
     def weights(self) -> Array:
         """The kernel weights of the next round."""
-        return self.search.weights if self.newton is None else self.newton.weights
+        return self.search.weights if self.newton is None else self.newton.trial[0]
 
     def iterates(self) -> Iterator[Iterate]:
         """One iterate a round, until no round makes the gap smaller."""
@@ -165,14 +169,14 @@ class _Rounds(Remembers):
         self.mixture.restore(state["mixture"])
         self.newton = None
         if state["newton"] is not None:
-            self.newton = WeightNewton(self.problem.norm, self.search.weights)
+            self.newton = WeightSteps(self.problem.norm, self.search.weights[None])
             self.newton.restore(state["newton"])
         self._frozen = None
 
     def _round(self) -> Iterate:
         """Solve the frozen problem, measure, and prepare the next round."""
         self.done += 1
-        frozen, weights = self._freeze(), self.weights
+        frozen, weights = self._freeze(), self.weights.copy()
         before = frozen.products
         point = frozen.solve(self.coef, self.goal)
         self.coef = point.coef
@@ -228,11 +232,14 @@ class _Rounds(Remembers):
         finest = self._finest(frozen)
         self.goal = max(min(self.goal, INNER_SHARE * gap * sharp), finest)
         if self.newton is None and self._slow:
-            self.newton = WeightNewton(self.problem.norm, self.search.weights)
+            self.newton = WeightSteps(self.problem.norm, self.search.weights[None])
         if self.newton is None:
             self.search.step(norms, point.dual_value, point.value)
-        else:
-            self.newton.step(frozen, point, norms)
+            return
+        alone, bounds = np.array([0]), np.array([[point.dual_value], [point.value]])
+        if self.newton.accept(alone, *bounds)[0]:
+            aim = second_order_weights(frozen, point, self.problem.norm, norms)
+            self.newton.aim(alone, aim[None], norms[None] ** 2)
 
     def _finest(self, frozen: Frozen) -> float:
         return FINEST if frozen.kernel.exact else ROUGHEST

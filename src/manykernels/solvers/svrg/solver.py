@@ -1,22 +1,56 @@
-"""Multi-epoch SVRG for MKL with smooth losses."""
+"""Multi-epoch SVRG for MKL with smooth losses, made fast.
+
+One kernel for all blocks, adaptive steps and lengths; `theory` has the paper's own.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
+from manykernels.base.arrays import Array
 from manykernels.base.threads import one_blas_thread
-from manykernels.solvers.loop import Callback, Checkpoint, Search, SolveResult, run
-from manykernels.solvers.problem import Expansion, Problem
-from manykernels.solvers.requirements import (
+from manykernels.hot.svrg import Rule, Snapshot
+from manykernels.solvers.loop import (
+    Callback,
+    Checkpoint,
+    Iterate,
+    Resumable,
+    Search,
+    SolveResult,
+    State,
+    relative_gap,
+    run,
+)
+from manykernels.solvers.problem import (
+    Expansion,
+    Problem,
     require_lasting_weights,
     require_smooth_loss,
 )
-from manykernels.solvers.svrg.practical import SharedEpochs
+from manykernels.solvers.smooth.kernel import FrozenKernel, holds_combined
+from manykernels.solvers.smooth.newton import Frozen, Point, conjugate_gain
+from manykernels.solvers.svrg.epoch import (
+    Source,
+    feature_source,
+    importance,
+    run_epoch,
+    shared_source,
+)
 from manykernels.solvers.svrg.theory import BlockEpochs
+from manykernels.solvers.weights import DualMixture, WeightSearch
 
 STEPS = ("practical", "theory")
+LONGER, SHORTER = 1.3, 0.5  # steps after an epoch that went well, or did not
+LESS_THAN_FAILED = 0.7  # of a step that failed: as long as steps get from then on
+RELAX = 1.02  # of that limit, every epoch
+MOST_PASSES = (16, 128)  # of an epoch: at least allowed, and at most
+CAREFUL = 0.5  # times the step of a known smoothness: noise is no excuse below
+LITTLE, MUCH = 0.3, 0.03  # share of the gap left by an epoch that was short, or long
+INNER_SHARE = 0.3  # of the gap that the frozen problem may have when weights change
+SENSITIVE = 5.0  # near p = 1 the bound suffers from the root of what is unsolved
 
 
 @dataclass(frozen=True)
@@ -103,3 +137,180 @@ class SVRG:
                 "tol to for instance 0.01."
             )
         return BlockEpochs(problem, start, rng, eps)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What stays while the kernel weights do."""
+
+    frozen: Frozen
+    source: Source
+    safe: float  # 1 / (the smoothness of one row's part of the objective)
+
+    @property
+    def weights(self) -> Array:
+        """The frozen kernel weights."""
+        return self.frozen.kernel.weights
+
+    def point(self, coef: Array) -> Point:
+        """Both sides of the frozen problem at these coefficients."""
+        return self.frozen.point(coef, self.frozen.kernel.exact_times(coef))
+
+
+class SharedEpochs(Resumable):
+    r"""Steps :math:`h_f = \eta d_f`: then all blocks share one coefficient matrix.
+
+    In the metric of the kernel weights the frozen problem is that of one kernel,
+    :math:`K_d = \sum_f d_f K_f`, and a step costs one of its rows. eta grows while
+    epochs lower the value and shrinks when one does not, which is then taken back;
+    an epoch that gains little is followed by a longer one. Weights change, by their
+    accelerated closed form, when the frozen problem is solved well enough for it.
+    """
+
+    remembered = (
+        "coef",
+        "eta",
+        "limit",
+        "passes",
+        "epoch",
+        "gap",
+        "inner",
+        "rng",
+        "search",
+        "mixture",
+    )
+
+    def __init__(
+        self,
+        problem: Problem,
+        start: Expansion,
+        rng: np.random.Generator,
+        max_iter: int,
+    ) -> None:
+        self.problem = problem
+        self.rng = rng
+        self.max_iter = max_iter
+        self.coef = start.coef
+        self.search = WeightSearch(
+            problem.norm, problem.norm.normalize_weights(start.weights)
+        )
+        self.mixture = DualMixture(problem.norm)
+        self.epoch = 0
+        self.passes = 1  # over the rows, in the next epoch
+        self.gap = np.inf  # relative, after the last epoch
+        self.inner = np.inf  # the same, of the frozen problem
+        self.eta = np.inf  # infinite before the first epoch
+        self.limit = np.inf  # on eta, from epochs that failed
+        # Where a combined kernel is held, steps on its rows are the cheapest.
+        held = holds_combined(problem.bank)
+        self._features = None if held else feature_source(problem)
+        self._stage: Stage | None = None
+
+    def restore(self, state: State) -> None:
+        """Go on from an earlier state; the combined kernel is made anew."""
+        super().restore(state)
+        self._stage = None
+
+    def iterates(self) -> Iterator[Iterate]:
+        """One iterate an epoch."""
+        point = None
+        while self.epoch < self.max_iter:
+            self.epoch += 1
+            stage = self._freeze()
+            if point is None or stage is not self._stage:
+                point = stage.point(self.coef)
+            self._stage = stage
+            point, steps = self._descend(stage, point)
+            self.coef = point.coef
+            yield self._measured(stage, point, steps)
+
+    def _freeze(self) -> Stage:
+        """The frozen problem at the current weights; unchanged ones keep it."""
+        known, weights = self._stage, self.search.weights
+        if known is not None and np.array_equal(known.weights, weights):
+            return known
+        self._stage = None  # two combined kernels would be one too many
+        kernel = FrozenKernel(self.problem.bank, weights.copy())
+        source = shared_source(self.problem, kernel, self._features)
+        rows = importance(self.problem) * kernel.diagonal()
+        smooth = float(self.problem.loss.smoothness or 0.0) * float(rows.max())
+        safe = 1.0 / (smooth + self.problem.reg)
+        return Stage(Frozen(self.problem, kernel), source, safe)
+
+    def _descend(self, stage: Stage, old: Point) -> tuple[Point, int]:
+        """An epoch from a point; returns the new one, or the old, and the steps."""
+        problem, reg = self.problem, self.problem.reg
+        eta = min(self.eta if np.isfinite(self.eta) else stage.safe, 0.5 / reg)
+        passes = [self.rng.permutation(problem.n_rows) for _ in range(self.passes)]
+        order = np.concatenate(passes)
+        rule = Rule(
+            np.array([eta]), np.array([1.0 - eta * reg]), np.array([len(order)])
+        )
+        gradient = -old.dual / problem.bound[:, None]
+        snapshot = Snapshot(old.scores.T[None], old.dual_scores.T[None], gradient)
+        added, decay = run_epoch(stage.source, problem, order, rule, snapshot)
+        coef = decay[0] * old.coef + (1.0 - decay[0]) * old.dual + added[0].T
+        with np.errstate(over="ignore", invalid="ignore"):  # steps that were too long
+            new = stage.point(coef) if np.all(np.isfinite(coef)) else old
+        if new is not old and new.value <= old.value:
+            self.limit *= RELAX
+            self.eta = min(LONGER * eta, self.limit)
+            return new, len(order)
+        self.limit = LESS_THAN_FAILED * eta
+        self.eta = SHORTER * eta
+        return old, len(order)
+
+    def _measured(self, stage: Stage, point: Point, steps: int) -> Iterate:
+        """The certificate; then the next weights, or the next epoch's length."""
+        problem, weights = self.problem, stage.weights
+        norms = problem.theta_norms(point.coef)
+        objective = problem.primal_value(point.scores, weights * norms)
+        dual, below = self._better_dual(stage.frozen, point)
+        bound, dual = self._bound(dual)
+        self.gap = relative_gap(objective, bound)
+        self._adapt(stage, norms, below, point.value)
+        return Iterate(
+            objective=objective,
+            dual_bound=bound,
+            updates=steps,
+            snapshot=lambda: Expansion(point.coef, weights),
+            dual_snapshot=lambda: dual,
+        )
+
+    def _adapt(self, stage: Stage, norms: Array, below: float, value: float) -> None:
+        inner, last = relative_gap(value, below), self.inner
+        sharp = SENSITIVE * (self.problem.norm.p - 1.0) + INNER_SHARE * self.gap
+        if inner <= INNER_SHARE * self.gap * min(1.0, sharp):
+            self.search.step(norms, below, value)
+            inner = self.gap
+        elif inner > LITTLE * last:
+            self._work_harder(stage)
+        elif inner < MUCH * last:
+            self.passes = max(self.passes // 2, 1)
+        self.inner = inner
+
+    def _work_harder(self, stage: Stage) -> None:
+        """More passes, up to twice the condition number; then less noisy steps."""
+        useful = 2.0 / (self.eta * self.problem.reg * self.problem.n_rows)
+        if self.passes < np.clip(useful, *MOST_PASSES):
+            self.passes *= 2
+        elif self.eta > CAREFUL * stage.safe:
+            self.limit = self.eta = LESS_THAN_FAILED * self.eta
+
+    def _better_dual(self, frozen: Frozen, point: Point) -> tuple[Array, float]:
+        """The gradient's dual point or the model's own, by their frozen dual value."""
+        problem, bound = self.problem, self.problem.bound[:, None]
+        own = bound * problem.loss.make_feasible(point.coef / bound, problem.target)
+        value = frozen.dual_value(own, frozen.times(own))
+        if value > point.dual_value:
+            return own, value
+        return point.dual, point.dual_value
+
+    def _bound(self, dual: Array) -> tuple[float, Array]:
+        """The best bound that this point or mixtures with earlier ones give."""
+        problem = self.problem
+        norms = problem.theta_norms(dual)
+        alone = problem.dual_bound(dual, norms)
+        gain = conjugate_gain(problem, dual)
+        mixed = problem.reg * self.mixture.add(dual, gain, norms)
+        return (mixed, self.mixture.coef) if mixed > alone else (alone, dual)

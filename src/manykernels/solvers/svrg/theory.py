@@ -1,4 +1,8 @@
-"""Multi-epoch SVRG as printed: every kernel has its own w, step and length."""
+"""Multi-epoch SVRG as printed: every kernel has its own w, step and length.
+
+Steps, lengths and rates of semi-stochastic descent are those of Proposition 1, for an
+L-smooth and reg-strongly convex objective with kappa = L / reg.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from manykernels.base.arrays import Array
 from manykernels.hot.svrg import Rule, Snapshot
-from manykernels.solvers.loop import Iterate
+from manykernels.solvers.loop import Iterate, Resumable
 from manykernels.solvers.problem import Expansion, Problem
 from manykernels.solvers.smooth.kernel import FrozenKernel
-from manykernels.solvers.state import Remembers
-from manykernels.solvers.svrg import descent
 from manykernels.solvers.svrg.epoch import block_source, importance, run_epoch
 
 SMALLEST_WEIGHT = 1e-12  # of a block that has vanished: it stays where it is
@@ -40,7 +43,7 @@ class Blocks:
         return np.ascontiguousarray(self.scores.sum(axis=0).T)
 
 
-class BlockEpochs(Remembers):
+class BlockEpochs(Resumable):
     """Algorithm 1 of Alioscha-Perez et al. (2017) for a given eps.
 
     `smooth` bounds the gradient of one row's part of the objective: the loss with all
@@ -56,7 +59,7 @@ class BlockEpochs(Remembers):
         self.problem = problem
         self.rng = rng
         self.eps = eps
-        self.n_epochs = descent.n_epochs(eps)
+        self.n_epochs = epochs_for(eps)
         self.weights = problem.norm.normalize_weights(start.weights)
         self.coef = self.weights[:, None, None] * start.coef.T
         self.epoch = 0
@@ -108,17 +111,17 @@ class BlockEpochs(Remembers):
         smooth = self._loss_smooth + own
         reg = np.minimum(own, 0.5 * smooth)
         rates = [
-            descent.convergence(reg, step, length, smooth)
+            convergence(reg, step, length, smooth)
             for step, length in zip(self.steps, self.lengths, strict=True)
         ]
         reached = np.array(rates).reshape(-1, len(weights))
-        rate = descent.target_rate(self.eps, reached, self.n_epochs - self.epoch)
-        step = descent.step_length(rate, smooth, reg)
-        length = descent.inner_length(rate, smooth, reg)
+        rate = target_rate(self.eps, reached, self.n_epochs - self.epoch)
+        step = step_length(rate, smooth, reg)
+        length = inner_length(rate, smooth, reg)
         self.steps = [*self.steps, step]
         self.lengths = [*self.lengths, length.astype(np.float64)]
         taken = [
-            descent.draw_length(self.rng, *block)
+            draw_length(self.rng, *block)
             for block in zip(reg, step, length.tolist(), strict=True)
         ]
         return Rule(step, 1.0 - step * own, np.array(taken, np.int64))
@@ -165,3 +168,71 @@ def shared_model(
         last, square = square, float(np.vdot(rest, rest))
         way = rest + square / last * way
     return Expansion(coef, weights), kernel.exact_times(coef)
+
+
+def epochs_for(eps: float) -> int:
+    """J = ceil(log(1 / eps)).
+
+    Examples
+    --------
+    >>> epochs_for(1e-2)
+    5
+    """
+    return max(1, int(np.ceil(np.log(1.0 / eps))))
+
+
+def target_rate(eps: float, rates: Array, epochs_left: int) -> Array:
+    """Delta_j, eq. (4): what is missing to eps, spread evenly over the epochs left.
+
+    `rates` (epochs so far, blocks) are those reached; work beyond eps is not asked
+    back, so that the result is at most one.
+
+    Examples
+    --------
+    >>> target_rate(1e-2, np.ones((0, 1)), 2).round(6).tolist()
+    [0.1]
+    """
+    reached = np.prod(rates, axis=0)
+    return np.asarray((np.minimum(eps, reached) / reached) ** (1.0 / epochs_left))
+
+
+def step_length(rate: Array, smooth: Array, reg: Array) -> Array:
+    """h, eq. (5): 1 / (4 / Delta (L - reg) + 2 L)."""
+    return 1.0 / (4.0 / rate * (smooth - reg) + 2.0 * smooth)
+
+
+def inner_length(rate: Array, smooth: Array, reg: Array) -> NDArray[np.int64]:
+    """m, eq. (5): (4 (kappa - 1) / Delta + 2 kappa) log(2 / Delta + (2k - 1)/(k - 1)).
+
+    Examples
+    --------
+    >>> inner_length(np.array([0.5]), np.array([10.0]), np.array([1.0])).tolist()
+    [167]
+    """
+    kappa = smooth / reg
+    steps = 4.0 * (kappa - 1.0) / rate + 2.0 * kappa
+    logs = np.log(2.0 / rate + (2.0 * kappa - 1.0) / (kappa - 1.0))
+    return np.ceil(steps * logs).astype(np.int64)
+
+
+def convergence(reg: Array, step: Array, length: Array, smooth: Array) -> Array:
+    """c, eq. (6): the factor by which an epoch shrinks the expected error."""
+    left = (1.0 - reg * step) ** length
+    room = 1.0 - 2.0 * smooth * step
+    return left / ((1.0 - left) * room) + 2.0 * (smooth - reg) * step / room
+
+
+def draw_length(rng: np.random.Generator, reg: float, step: float, length: int) -> int:
+    """T = t with probability proportional to (1 - reg * step)^(m - t), t = 1..m.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> all(1 <= draw_length(rng, 1.0, 0.1, 7) <= 7 for _ in range(50))
+    True
+    """
+    rho = 1.0 - reg * step
+    # The number of steps left out is geometric, cut off at m.
+    part = rng.random() * (1.0 - rho**length)
+    left_out = int(np.floor(np.log1p(-part) / np.log(rho)))
+    return length - min(left_out, length - 1)

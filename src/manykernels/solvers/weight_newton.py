@@ -1,21 +1,101 @@
-"""Kernel weights that minimize a quadratic model: Newton's step under ||d||_r <= 1."""
+"""Newton's method on the kernel weights, for one problem or many at a time.
+
+J(d), the optimum under frozen weights d, is convex with gradient -1/2 ||theta_f||^2. A
+step minimizes its quadratic model on ||d||_r <= 1 by a logarithmic barrier.
+"""
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from manykernels.base.arrays import Array
+from manykernels.base.arrays import Array, Index
 from manykernels.norms.group import LpGroupNorm, p_norms
+from manykernels.solvers.loop import Resumable
+
+KEPT_SHARE = 0.05  # of the promised decrease, that a step must keep (Armijo)
+SHORTEST = 1e-4  # of a step; then rounding hides the decrease
 
 FIRST_BARRIER, LAST_BARRIER = 1e-1, 1e-12  # relative to the model's slope
 SHRINK = 0.1  # of the barrier between two rounds
 ROUNDS = 40  # Newton steps at most for one barrier
 CENTERED = 1e-2  # Newton decrement, in units of the barrier, that ends a round
 TO_THE_EDGE = 0.95  # of the way to the nearest zero, at most
-ARMIJO = 0.1
+BARRIER_SHARE = 0.1  # of the promised decrease, that a step must keep (Armijo)
 INSIDE = 0.9  # share of the old weights in the first point, which is inside
 ROUNDING = 1e-14  # of the trace: makes a singular matrix regular
 VANISHED = 10.0 * np.sqrt(LAST_BARRIER)  # at p = 1 weights below this are zero
+
+
+class WeightSteps(Resumable):
+    """Weights whose value J(d) is known, and the steps from there that are tried.
+
+    A step whose value does not fall enough is halved.
+
+    Parameters
+    ----------
+    norm : LpGroupNorm
+    weights : array of shape (problems, blocks)
+        Where to start, ||d||_r = 1.
+    """
+
+    remembered = ("trial", "known", "value", "step", "length", "promise")
+
+    def __init__(self, norm: LpGroupNorm, weights: Array) -> None:
+        self.norm = norm
+        self.trial = weights.copy()  # whose value is wanted next
+        self.known = weights.copy()
+        self.value = np.full(len(weights), np.inf)
+        self.step = np.zeros_like(weights)
+        self.length = np.zeros(len(weights))
+        self.promise = np.zeros(len(weights))  # slope of J along the step
+
+    def accept(self, which: Index, lower: Array, upper: Array) -> NDArray[np.bool_]:
+        """Whether the values of some trials fell enough; half a step for the others.
+
+        Parameters
+        ----------
+        which : array of int
+            Positions of the problems.
+        lower, upper : array of shape (len(which),)
+            Bounds on J at the trial.
+        """
+        enough = self.value + KEPT_SHARE * self.length * self.promise
+        fell = (lower <= enough[which]) | (self.length[which] < SHORTEST)
+        self.length[which[~fell]] *= 0.5
+        self.known[which[fell]] = self.trial[which[fell]]
+        self.value[which[fell]] = upper[fell]
+        self._move(which[~fell])
+        return np.asarray(fell)
+
+    def aim(self, which: Index, target: Array, squares: Array) -> None:
+        """From the accepted trials of some problems, try the way to `target` next.
+
+        `squares`, ||theta_f||^2 at the trials, have shape (len(which), blocks).
+        """
+        step = target - self.known[which]
+        self.step[which], self.length[which] = step, 1.0
+        self.promise[which] = -0.5 * np.einsum("tf,tf->t", squares, step)
+        self._move(which)
+
+    def advance(
+        self, which: Index, lower: Array, upper: Array, squares: Array, curvature: Array
+    ) -> None:
+        """Next trials of some problems: Newton's step, or half of the last one.
+
+        `curvature`, (len(which), blocks, blocks), has the second derivatives of J.
+        """
+        fell = self.accept(which, lower, upper)
+        if fell.any():
+            moving, squares = which[fell], squares[fell]
+            here = self.known[moving]
+            target = newton_weights(self.norm, here, squares, curvature[fell])
+            self.aim(moving, target, squares)
+
+    def _move(self, which: Index) -> None:
+        towards = self.known[which] + self.length[which, None] * self.step[which]
+        lengths = p_norms(towards, self.norm.weight_exponent)
+        self.trial[which] = towards / lengths[:, None]
 
 
 def newton_weights(
@@ -112,7 +192,7 @@ class _Barrier:
             if not moving.any():
                 break
             step[~moving] = 0.0
-            weights = self._search(weights, step, decrement, barrier)
+            weights = self._shortened(weights, step, decrement, barrier)
         return weights
 
     def _newton(self, weights: Array, barrier: float) -> tuple[Array, Array]:
@@ -147,11 +227,12 @@ class _Barrier:
         room = 1.0 - p_norms(weights, self.r)
         moved = weights - self.start
         model = 0.5 * np.einsum("tf,tf->t", self._pull(weights) - self.slope, moved)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            logs = np.log(weights).sum(axis=1) + np.log(room)
-        return np.where(room > 0.0, model - barrier * logs, np.inf)
+        inside = (room > 0.0) & np.all(weights > 0.0, axis=1)
+        safe = np.where(inside[:, None], weights, 1.0)
+        logs = np.log(safe).sum(axis=1) + np.log(np.where(inside, room, 1.0))
+        return np.where(inside, model - barrier * logs, np.inf)
 
-    def _search(
+    def _shortened(
         self, weights: Array, step: Array, decrement: Array, barrier: float
     ) -> Array:
         """Halve the steps of the problems whose value does not fall enough."""
@@ -161,7 +242,7 @@ class _Barrier:
         slack = 1e-14 * np.abs(before)
         for _ in range(60):
             after = self._value(weights + length[:, None] * step, barrier)
-            bad = ~(after <= before - ARMIJO * length * decrement + slack)
+            bad = ~(after <= before - BARRIER_SHARE * length * decrement + slack)
             if not bad.any():
                 break
             length[bad] *= 0.5

@@ -1,0 +1,356 @@
+"""Between two rounds under frozen weights: the next weights, and the best dual point.
+
+`WeightSearch` follows the fixed point of the weights, accelerated; `LevelSearch` is for
+p = 1, where it has none; `DualMixture` makes the most of the dual points of all rounds.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import minimize, nnls
+
+from manykernels.base.arrays import Array
+from manykernels.norms.group import LpGroupNorm, p_norms
+from manykernels.solvers.loop import Resumable
+
+ROUNDS_REMEMBERED = 4  # by Anderson's mixing
+SMALL = 0.1  # weights below this share of the largest move on their own
+LIFT = 0.02  # share of the largest weight that a new problem grants every block
+RELIFT = 0.3  # factor on that share every time a block comes back
+LONGEST_STEP = 3.0  # in the logarithm of a weight
+FIRST_STRIDE = 0.5  # in the logarithm of a small weight
+LONGER, SHORTER = 2.0, 0.35  # strides after the same, or the opposite, direction
+TINY = 1e-30  # stands for zero in logarithms
+VANISHED = 1e-5  # at p = 1, weights below this share of the largest are set to zero
+
+DUAL_POINTS = 12  # kept for mixtures
+STEEP = 30.0  # dual exponents above this are handled as a maximum
+
+# How far from the lower bound to the best value the next weights aim; near 1, steps
+# are short. The first is the most ambitious that works well; where planes whose dual
+# points are forgotten rule it out, the next is tried.
+LEVELS = (0.4, 0.7, 0.9)
+ROUNDING = 1e-12  # a weight below this has vanished
+MANY_BLOCKS = 100  # the exact projection takes cubic time
+FEASIBLE = 1e-6  # excess over a constraint of unit length that counts as rounding
+
+
+class WeightSearch(Resumable):
+    r"""Find d with :math:`d_f \propto \|w_f(d)\|^{2-p}`, the optimal kernel weights.
+
+    The plain update contracts by up to 2 - p a round, slow for p near 1. In
+    logarithms it is a smooth map, so the weights that matter take Anderson's mixing
+    of the last few rounds instead of the plain step. A small weight hardly touches
+    the other blocks, and for p near 1 its own equation is nearly flat: it moves in
+    strides of its own, longer or shorter as its residual keeps or changes its sign.
+    `value` (the optimum under frozen weights) must fall: when it has risen for
+    certain, go back to the best weights and forget the past.
+    """
+
+    remembered = (
+        "weights",
+        "_best_value",
+        "_best",
+        "_strides",
+        "_last_residual",
+        "_lift",
+        "_points",
+        "_images",
+    )
+
+    def __init__(self, norm: LpGroupNorm, weights: Array) -> None:
+        self.norm = norm
+        self.weights = weights
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget all values: the problem has changed, the weights are a good start.
+
+        Small weights are lifted, because a block that has nearly vanished takes many
+        rounds to come back if the new problem wants it.
+        """
+        floor = LIFT * self.weights.max()
+        self.weights = self.norm.normalize_weights(np.maximum(self.weights, floor))
+        self._best_value = np.inf
+        self._best: tuple[Array, Array] | None = None
+        self._strides = np.full(len(self.weights), FIRST_STRIDE)
+        self._last_residual = np.zeros(len(self.weights))
+        self._lift = np.full(len(self.weights), LIFT)
+        self._points: list[Array] = []
+        self._images: list[Array] = []
+
+    def step(self, theta_norms: Array, lower: float, upper: float) -> Array:
+        """Next weights, from ||theta_f|| and bounds on the value at the current ones.
+
+        Parameters
+        ----------
+        theta_norms : array of shape (blocks,)
+        lower, upper : float
+            Dual and primal value of the problem with the current weights frozen.
+        """
+        point = np.log(np.maximum(self.weights, TINY))
+        wanted = self.norm.weights(self.weights * theta_norms)
+        image = np.log(np.maximum(wanted, TINY))
+        if lower > self._best_value and self._best is not None:
+            self._points, self._images = [], []
+            self._strides *= SHORTER**2
+            point, image = self._best
+            move = image - point
+        else:
+            if upper < self._best_value:
+                self._best_value, self._best = upper, (point, image)
+            move = self._accelerated(point, image)
+        logs = point + np.clip(move, -LONGEST_STEP, LONGEST_STEP)
+        weights = np.exp(logs - logs.max())
+        if self.norm.p == 1.0:
+            weights = self._with_exact_zeros(weights, theta_norms)
+        self.weights = self.norm.normalize_weights(weights)
+        return self.weights
+
+    def _accelerated(self, point: Array, image: Array) -> Array:
+        self._points = [*self._points, point][-ROUNDS_REMEMBERED:]
+        self._images = [*self._images, image][-ROUNDS_REMEMBERED:]
+        large = point > point.max() + np.log(SMALL)
+        move = self._own_move(image - point)
+        points, images = np.array(self._points), np.array(self._images)
+        move[large] = anderson(points[:, large], images[:, large]) - point[large]
+        return move
+
+    def _own_move(self, residual: Array) -> Array:
+        """Strides that grow while a residual keeps its sign and shrink when it turns.
+
+        Never longer than if the block norm did not react at all, residual / (p - 1).
+        """
+        same = residual * self._last_residual
+        factor = np.where(same > 0.0, LONGER, np.where(same < 0.0, SHORTER, 1.0))
+        self._strides = np.minimum(self._strides * factor, LONGEST_STEP)
+        self._last_residual = residual
+        longest = np.abs(residual) / max(self.norm.p - 1.0, TINY)
+        return np.asarray(np.sign(residual) * np.minimum(self._strides, longest))
+
+    def _with_exact_zeros(self, weights: Array, theta_norms: Array) -> Array:
+        """Drop vanishing blocks; give one back a small weight if the dual asks for it.
+
+        Less every time: a weight above the wanted one raises the value, is taken
+        back, and would otherwise return for ever.
+        """
+        weights = np.where(weights < VANISHED * weights.max(), 0.0, weights)
+        missing = (weights == 0.0) & (theta_norms >= theta_norms[weights > 0.0].max())
+        shares = np.where(missing, self._lift * weights.max(), weights)
+        self._lift = np.where(missing, RELIFT * self._lift, self._lift)
+        return shares
+
+
+def anderson(points: Array, images: Array) -> Array:
+    """Anderson's mixing: the combination of images with the smallest residual.
+
+    Both have shape (rounds, numbers).
+
+    Examples
+    --------
+    >>> points = np.array([[1.0], [0.5]])
+    >>> anderson(points, 0.5 * points).round(6).tolist()
+    [0.0]
+    """
+    if len(images) == 1:
+        return np.asarray(images[-1])
+    residuals = images - points
+    steps = np.diff(residuals, axis=0).T
+    normal = steps.T @ steps
+    ridge = 1e-8 * np.trace(normal) + 1e-300  # residuals may be alike, or all zero
+    mix = np.linalg.solve(normal + ridge * np.eye(len(normal)), steps.T @ residuals[-1])
+    return np.asarray(images[-1] - np.diff(images, axis=0).T @ mix)
+
+
+class LevelSearch(Resumable):
+    r"""Minimize J(d), the optimum under frozen weights d, over the simplex.
+
+    Every round gives a plane below J, :math:`\ell - \frac12 \sum_f d_f
+    \|\theta_f\|^2`. The next weights are the nearest to the last ones at which no
+    plane forbids a value between the lower bound and the best value. Planes of a
+    working set stay valid for all the rows, whose J is larger.
+
+    Parameters
+    ----------
+    weights : array of shape (blocks,)
+        Where to start.
+    mixture : DualMixture
+        Its value is a lower bound of the optimum, kept up to date by the caller.
+
+    References
+    ----------
+    Lemarechal, Nemirovskii and Nesterov (1995); Xu et al. (2009) for MKL.
+    """
+
+    remembered = ("weights", "_best_value", "_slopes", "_heights")
+
+    def __init__(self, weights: Array, mixture: DualMixture) -> None:
+        self.weights = weights
+        self.mixture = mixture
+        self._best_value = np.inf
+        self._slopes: list[Array] = []
+        self._heights: list[float] = []
+
+    def restart(self) -> None:
+        """The problem has more rows: forget the best value."""
+        self._best_value = np.inf
+
+    def step(self, theta_norms: Array, lower: float, upper: float) -> Array:
+        """Next weights, from ||theta_f|| and bounds on the value at the current ones.
+
+        Parameters
+        ----------
+        theta_norms : array of shape (blocks,)
+        lower, upper : float
+            Dual and primal value of the problem with the current weights frozen.
+        """
+        slope = -0.5 * theta_norms**2
+        self._slopes = [*self._slopes, slope]
+        self._heights = [*self._heights, lower - float(slope @ self.weights)]
+        self._best_value = min(self._best_value, upper)
+        slopes, heights = np.array(self._slopes), np.array(self._heights)
+        for share in LEVELS:
+            level = (1.0 - share) * self.mixture.value + share * self._best_value
+            nearest = project_on_level(self.weights, slopes, heights - level)
+            if nearest is not None:
+                self.weights = nearest
+                break
+        return self.weights
+
+
+def project_on_level(point: Array, slopes: Array, heights: Array) -> Array | None:
+    """argmin ||d - point||^2 over the simplex with slopes @ d + heights <= 0.
+
+    None where nothing is feasible, or rounding leaves nothing feasible.
+
+    Examples
+    --------
+    >>> corner = np.array([1.0, 0.0])
+    >>> project_on_level(corner, np.array([[2.0, 0.0]]), np.array([-1.0])).round(6)
+    array([0.5, 0.5])
+    """
+    ones = np.ones((1, len(point)))
+    matrix = np.vstack([slopes, ones, -ones])
+    offsets = np.append(heights, [-1.0, 1.0])
+    lengths = np.linalg.norm(matrix, axis=1)
+    lengths[lengths == 0.0] = 1.0  # no kernel sees the dual point of that plane
+    nearest_point = _nearest_exactly if len(point) <= MANY_BLOCKS else _nearest_by_dual
+    nearest = nearest_point(point, matrix / lengths[:, None], offsets / lengths)
+    return None if nearest is None else nearest / nearest.sum()
+
+
+def _nearest_exactly(point: Array, matrix: Array, offsets: Array) -> Array | None:
+    """argmin ||d - point||^2 with d >= 0 and matrix @ d + offsets <= 0.
+
+    The shortest move y with G y >= h solves a non-negative least-squares problem
+    (Lawson and Hanson, least distance programming).
+    """
+    sides = np.vstack([-matrix, np.eye(len(point))])
+    bounds = np.concatenate([matrix @ point + offsets, -point])
+    system = np.vstack([sides.T, bounds])
+    wanted = np.append(np.zeros(len(point)), 1.0)
+    try:
+        multipliers, distance = nnls(system, wanted)
+    except RuntimeError:
+        return None
+    if distance <= ROUNDING:
+        return None
+    rest = system @ multipliers - wanted
+    moved = point - rest[:-1] / rest[-1]
+    return np.where(moved < ROUNDING, 0.0, moved)
+
+
+def _nearest_by_dual(point: Array, matrix: Array, offsets: Array) -> Array | None:
+    """The same to six digits, in a time that grows with the blocks only linearly.
+
+    One multiplier a row of the matrix; given them, d is a difference cut off at zero.
+    """
+
+    def negative_dual(multipliers: Array) -> tuple[float, Array]:
+        nearest = np.maximum(point - multipliers @ matrix, 0.0)
+        excess = matrix @ nearest + offsets
+        distance = 0.5 * float(np.sum((nearest - point) ** 2))
+        return -distance - float(multipliers @ excess), -excess
+
+    found = minimize(
+        negative_dual,
+        np.zeros(len(offsets)),
+        jac=True,
+        bounds=[(0.0, None)] * len(offsets),
+        method="L-BFGS-B",
+        options={"ftol": 1e-14, "gtol": 1e-9, "maxiter": 200},
+    )
+    nearest = np.maximum(point - found.x @ matrix, 0.0)
+    return nearest if np.max(matrix @ nearest + offsets) <= FEASIBLE else None
+
+
+class DualMixture(Resumable):
+    r"""The best dual value among the mixtures of the last few dual points.
+
+    The dual value is :math:`\ell(A) - \tfrac12 \|\theta(A)\|_{2,q}^2` with linear
+    :math:`\ell`. Each round's point serves the weights frozen in that round, and for
+    p near 1 its largest block norm alone spoils the bound; the next round spoils
+    another block. By the triangle inequality the block norms of a mixture are at
+    most the mixture of the block norms, so a good mixture is found and certified
+    from F numbers a round, without a kernel value.
+    """
+
+    remembered = ("value", "coef", "_points")
+
+    def __init__(self, norm: LpGroupNorm) -> None:
+        self.norm = norm
+        self.value = -np.inf
+        self.coef: Array = np.zeros((0, 0))
+        self._points: list[tuple[Array, float, Array]] = []
+
+    def add(self, coef: Array, linear: float, theta_norms: Array) -> float:
+        """Take in a feasible point; returns the best value so far."""
+        self._points.append((coef.copy(), linear, theta_norms))
+        coefs, linears, norms = map(list, zip(*self._points, strict=True))
+        values, rows = np.array(linears), np.array(norms)
+        singles = np.eye(len(values))
+        best = int(np.argmax(values - 0.5 * p_norms(rows, self.norm.q) ** 2))
+        mixed = alone = singles[best]
+        if len(values) > 1 and self.norm.q >= STEEP:
+            mixed = _steepest_mixture(values, rows, alone)
+        # The mixture is the best for q = inf; for finite q one point may be better.
+        for shares in (alone, mixed):
+            value = float(shares @ values - self.norm.dual_value(shares @ rows))
+            if value > self.value:
+                self.value, self.coef = value, np.tensordot(shares, coefs, axes=1)
+        if len(values) > DUAL_POINTS:  # the mixture needs this one least
+            del self._points[int(np.argmin(mixed[:-1]))]
+        return self.value
+
+
+def _steepest_mixture(linears: Array, norms: Array, start: Array) -> Array:
+    """Shares m that maximize linears . m - s^2 / 2 with s >= every entry of norms' m.
+
+    A smooth problem in (m, s) of a dozen variables, scaled to values around one.
+    """
+    scale = float(np.max(norms))
+    if scale == 0.0:
+        return start
+    linears, norms = linears / scale**2, norms / scale
+    ones = np.append(np.ones(len(start)), 0.0)
+    result = minimize(
+        lambda x: 0.5 * x[-1] ** 2 - linears @ x[:-1],
+        np.append(start, np.max(start @ norms)),
+        jac=lambda x: np.append(-linears, x[-1]),
+        bounds=[(0.0, 1.0)] * len(start) + [(0.0, None)],
+        constraints=[
+            {
+                "type": "ineq",
+                "fun": lambda x: x[-1] - x[:-1] @ norms,
+                "jac": lambda _: np.hstack(
+                    [-norms.T, np.ones((norms.shape[1], 1))],
+                ),
+            },
+            {"type": "eq", "fun": lambda x: ones @ x - 1.0, "jac": lambda _: ones},
+        ],
+        method="SLSQP",
+        options={"maxiter": 100, "ftol": 1e-12},
+    )
+    shares = np.clip(result.x[:-1], 0.0, None)
+    total = float(shares.sum())
+    return shares / total if np.isfinite(total) and total > 0.0 else start
