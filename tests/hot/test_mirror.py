@@ -31,7 +31,7 @@ def arguments(descent: MirrorDescent, rule: MirrorRule, order: np.ndarray) -> tu
 def test_fused_equals_generic(kind: str, p: float) -> None:
     problem = toy_problem(40, n_rows=15, n_blocks=3, p=p, C=5.0, weighted=True)
     descent = MirrorDescent(problem)
-    rule = descent.rule(**RULES[kind])
+    rule = MirrorRule(descent.problem.norm.q, descent.problem.reg, **RULES[kind])
     rows, slots = descent.cache.rows, descent.cache.slots
     fused, generic = copied(descent.state), copied(descent.state)
     for seed in range(3):
@@ -49,7 +49,7 @@ def test_fused_equals_generic(kind: str, p: float) -> None:
 def test_a_missing_row_pauses_the_pass() -> None:
     problem = toy_problem(41, n_rows=12, n_blocks=2, p=1.5)
     descent = MirrorDescent(problem)
-    rule = descent.rule(eta=2.0, online=True)
+    rule = MirrorRule(descent.problem.norm.q, descent.problem.reg, eta=2.0, online=True)
     rows = descent.cache.rows
     order = np.arange(12)
     whole, parts = copied(descent.state), copied(descent.state)
@@ -72,7 +72,9 @@ def test_a_missing_row_pauses_the_pass() -> None:
 def test_cached_scores_are_kernels_times_coefficients() -> None:
     problem = toy_problem(42, n_rows=20, n_blocks=4, p=1.25, C=10.0)
     descent = MirrorDescent(problem)
-    rule = descent.rule(radius=4.0, self_tuned=True)
+    rule = MirrorRule(
+        descent.problem.norm.q, descent.problem.reg, radius=4.0, self_tuned=True
+    )
     for seed in range(20):
         order = np.random.default_rng(seed).permutation(20)
         descent.run_pass(rule, order)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from manykernels.banks import GramBank
+from manykernels.hot.mirror import MirrorRule
 from manykernels.solvers import DualAscent, Obscure, Pegasos, Problem
 from manykernels.solvers.mirror import MirrorDescent
 from tests.oracles.naive import naive_dual_bound, naive_objective, naive_theta_norms
@@ -72,13 +73,20 @@ def test_both_stages_equal_the_printed_algorithms(
     updates = 0
     for _ in range(3):
         order = rng.permutation(problem.n_rows)
-        updates += descent.run_pass(descent.rule(eta=eta, online=True), order)
+        updates += descent.run_pass(
+            MirrorRule(
+                descent.problem.norm.q, descent.problem.reg, eta=eta, online=True
+            ),
+            order,
+        )
         naive.online(order, eta)
         assert updates == naive.updates
         assert_same(descent, naive)
     radius = naive.radius()
     assert np.sqrt(2.0 * descent.objective() / problem.reg) == pytest.approx(radius)
-    rule = descent.rule(radius=radius, self_tuned=True)
+    rule = MirrorRule(
+        descent.problem.norm.q, descent.problem.reg, radius=radius, self_tuned=True
+    )
     for _ in range(4):
         order = rng.permutation(problem.n_rows)
         updates += descent.run_pass(rule, order)
@@ -94,7 +102,9 @@ def test_a_small_ball_projects_as_printed(
     problem, naive = pair(p, n_classes, weighted)
     descent = MirrorDescent(problem)
     radius = 0.5  # far below the optimum's norm, so that every step is cut
-    rule = descent.rule(radius=radius, self_tuned=True)
+    rule = MirrorRule(
+        descent.problem.norm.q, descent.problem.reg, radius=radius, self_tuned=True
+    )
     for seed in range(3):
         order = np.random.default_rng(seed).permutation(problem.n_rows)
         descent.run_pass(rule, order)
@@ -111,7 +121,7 @@ def test_pegasos_equals_the_plain_recursion(
     problem, naive = pair(p, n_classes, weighted)
     descent = MirrorDescent(problem)
     radius = np.sqrt(2.0 / problem.reg)
-    rule = descent.rule(radius=radius)
+    rule = MirrorRule(descent.problem.norm.q, descent.problem.reg, radius=radius)
     for seed in range(3):
         order = np.random.default_rng(seed).permutation(problem.n_rows)
         descent.run_pass(rule, order)
@@ -151,12 +161,19 @@ def test_a_start_is_continued() -> None:
     problem, _ = pair(1.25, 3, False)
     first = MirrorDescent(problem)
     order = np.random.default_rng(0).permutation(problem.n_rows)
-    first.run_pass(first.rule(eta=2.0, online=True), order)
+    first.run_pass(
+        MirrorRule(first.problem.norm.q, first.problem.reg, eta=2.0, online=True), order
+    )
     second = MirrorDescent(problem, first.model())
     assert np.allclose(second.scores(), first.scores(), **CLOSE)
     assert second.values() == pytest.approx(first.values(), rel=1e-9)
     for descent in (first, second):
-        descent.run_pass(descent.rule(eta=2.0, online=True), order[::-1].copy())
+        descent.run_pass(
+            MirrorRule(
+                descent.problem.norm.q, descent.problem.reg, eta=2.0, online=True
+            ),
+            order[::-1].copy(),
+        )
     assert np.allclose(second.scores(), first.scores(), **CLOSE)
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from manykernels.banks import build_bank
+from manykernels.hot.mirror import MirrorRule
 from manykernels.kernels import RBF, KernelSet, Linear
 from manykernels.losses import MulticlassHinge
 from manykernels.norms import LpGroupNorm
@@ -51,7 +52,12 @@ def test_tiles_make_the_steps_of_one_stored_pass(rows, p, tile, monkeypatch):
     assert [n for n, _ in tiles[:-1]] == [tile] * (len(tiles) - 1)
     updates = sum(found for _, found in tiles)
     whole = MirrorDescent(make(np.arange(N_ROWS)))
-    expected = whole.run_pass(whole.rule(eta=Obscure.eta, online=True), order)
+    expected = whole.run_pass(
+        MirrorRule(
+            whole.problem.norm.q, whole.problem.reg, eta=Obscure.eta, online=True
+        ),
+        order,
+    )
     assert 0 < updates == expected
     theta = np.zeros((N_ROWS, N_CLASSES))
     theta[stream.support] = stream.theta

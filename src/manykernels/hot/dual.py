@@ -103,13 +103,13 @@ def frozen_values(target, coef, scores, drift, margins):
     for i in range(n_rows):
         own = target[i]
         linear += coef[i, own]
-        rival = -1e300  # fastmath knows no infinity
+        strongest = -1e300  # wrong output; fastmath knows no infinity
         for k in range(n_outputs):
             score = scores[k, i] + drift[k, i]
             quadratic += coef[i, k] * score
             if k != own:
-                rival = max(rival, score)
-        margins[i] = scores[own, i] + drift[own, i] - rival
+                strongest = max(strongest, score)
+        margins[i] = scores[own, i] + drift[own, i] - strongest
     return linear, quadratic
 
 
@@ -133,17 +133,14 @@ def best_stretch(margins, bound, quadratic):
         else:
             low = stretch
     stretch = 0.5 * (low + high)
-    stretched = _stretched_value(margins, bound, quadratic, stretch)
-    as_it_is = _stretched_value(margins, bound, quadratic, 1.0)
-    return (stretch, stretched) if stretched < as_it_is else (1.0, as_it_is)
-
-
-@njit(cache=True, fastmath=True, nogil=True)
-def _stretched_value(margins, bound, quadratic, stretch):
+    loss_stretched = 0.0
     loss = 0.0
     for i in range(len(margins)):
-        loss += bound[i] * max(0.0, 1.0 - stretch * margins[i])
-    return 0.5 * stretch * stretch * quadratic + loss
+        loss_stretched += bound[i] * max(0.0, 1.0 - stretch * margins[i])
+        loss += bound[i] * max(0.0, 1.0 - margins[i])
+    stretched = 0.5 * stretch * stretch * quadratic + loss_stretched
+    as_it_is = 0.5 * quadratic + loss
+    return (stretch, stretched) if stretched < as_it_is else (1.0, as_it_is)
 
 
 @njit(cache=True, nogil=True)

@@ -42,10 +42,10 @@ class MirrorRule(NamedTuple):
 
     q: float
     reg: float
-    eta: float
-    radius: float
-    online: bool
-    self_tuned: bool
+    eta: float = 0.0
+    radius: float = np.inf
+    online: bool = False
+    self_tuned: bool = False
 
 
 @njit(cache=True, fastmath=True)
@@ -145,39 +145,39 @@ def mirror_pass(rows, slots, state, rule, target, importance, pair_norms, order,
             for f in range(n_blocks):
                 total += block_scale[f] * scores[k, f, i]
             totals[k] = total
-        rival = -1
+        wrong = -1  # the strongest wrong output
         for k in range(n_outputs):
-            if k != own and (rival < 0 or totals[k] > totals[rival]):
-                rival = k
-        wrong = scalars[0] * (totals[own] - totals[rival]) < 1.0
-        if wrong and slots[i] < 0:
+            if k != own and (wrong < 0 or totals[k] > totals[wrong]):
+                wrong = k
+        violated = scalars[0] * (totals[own] - totals[wrong]) < 1.0
+        if violated and slots[i] < 0:
             return position, updates
         if rule.online:
             eta = rule.eta
         else:
-            eta = _shrink(scalars, rule, pair_norms[i] * importance[i] * wrong)
+            eta = _shrink(scalars, rule, pair_norms[i] * importance[i] * violated)
             if scalars[0] <= 0.0:
                 _restart(state)
             elif scalars[0] < SMALLEST_SCALE:
                 _fold_scale(state)
-        if not wrong:
+        if not violated:
             continue
         updates += 1
         step = eta * importance[i] / scalars[0]
         row = rows[slots[i]]
         for f in range(n_blocks):
-            lead = scores[own, f, i] - scores[rival, f, i]
+            lead = scores[own, f, i] - scores[wrong, f, i]
             square_norms[f] += 2.0 * step * lead + 2.0 * step * step * row[f, i]
         coef[i, own] += step
-        coef[i, rival] -= step
+        coef[i, wrong] -= step
         change = scores.dtype.type(step)
         own_scores = scores[own].reshape(n_blocks * n_rows)
-        rival_scores = scores[rival].reshape(n_blocks * n_rows)
+        wrong_scores = scores[wrong].reshape(n_blocks * n_rows)
         values = row.reshape(n_blocks * n_rows)
         for j in range(n_blocks * n_rows):
             delta = change * values[j]
             own_scores[j] += delta
-            rival_scores[j] -= delta
+            wrong_scores[j] -= delta
         norm = scalars[0] * _refresh_block_scale(
             square_norms, powers, block_scale, rule.q
         )
@@ -201,11 +201,11 @@ def hinge_sums(scores, scale, coef, target, bound):
     largest = 0.0
     for i in range(n_rows):
         own = target[i]
-        rival = scores[1 if own == 0 else 0, i]
+        strongest = scores[1 if own == 0 else 0, i]  # of the wrong outputs
         for k in range(n_outputs):
             if k != own:
-                rival = max(rival, scores[k, i])
-        loss += bound[i] * max(0.0, 1.0 - scale * (scores[own, i] - rival))
+                strongest = max(strongest, scores[k, i])
+        loss += bound[i] * max(0.0, 1.0 - scale * (scores[own, i] - strongest))
         linear += coef[i, own]
         largest = max(largest, coef[i, own] / bound[i])
     return loss, linear, largest

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -62,6 +62,10 @@ class LpGroupNorm:
     """
 
     p: float
+    # The dual exponent p / (p - 1); infinite for p = 1.
+    q: float = field(init=False, repr=False)
+    # The r of the constraint ||d||_r <= 1 that the kernel weights obey.
+    weight_exponent: float = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not 1.0 <= self.p <= 2.0:
@@ -69,16 +73,10 @@ class LpGroupNorm:
                 f"p must be between 1 (sparse) and 2 (uniform), got {self.p!r}; "
                 "choose for instance p=1.1."
             )
-
-    @property
-    def q(self) -> float:
-        """The dual exponent p / (p - 1); infinite for p = 1."""
-        return np.inf if self.p == 1.0 else self.p / (self.p - 1.0)
-
-    @property
-    def weight_exponent(self) -> float:
-        """The r of the constraint ||d||_r <= 1 that the kernel weights obey."""
-        return np.inf if self.p == 2.0 else self.p / (2.0 - self.p)
+        q = np.inf if self.p == 1.0 else self.p / (self.p - 1.0)
+        r = np.inf if self.p == 2.0 else self.p / (2.0 - self.p)
+        object.__setattr__(self, "q", q)
+        object.__setattr__(self, "weight_exponent", r)
 
     def value(self, block_norms: Array) -> float:
         """Half the squared p-norm of the norms of w."""

@@ -86,8 +86,9 @@ class Obscure:
         require_smooth_norm(problem, type(self).__name__)
         with one_blas_thread():
             descent = MirrorDescent(problem, start)
-            online = descent.rule(eta=self.eta, online=True)
-            batch = descent.rule(self_tuned=True)
+            q, reg = problem.norm.q, problem.reg
+            online = MirrorRule(q, reg, eta=self.eta, online=True)
+            batch = MirrorRule(q, reg, self_tuned=True)
             stages = [(self.online_passes, online), (self.batch_passes, batch)]
             passes = Passes(descent, np.random.default_rng(self.random_state), stages)
             return run(
@@ -139,7 +140,8 @@ class Pegasos:
         require_smooth_norm(problem, type(self).__name__)
         with one_blas_thread():
             descent = MirrorDescent(problem)
-            rule = descent.rule(radius=np.sqrt(2.0 / problem.reg))
+            radius = float(np.sqrt(2.0 / problem.reg))
+            rule = MirrorRule(problem.norm.q, problem.reg, radius=radius)
             rng = np.random.default_rng(self.random_state)
             return run(
                 Passes(descent, rng, [(self.passes, rule)]),
@@ -223,18 +225,6 @@ class MirrorDescent:
         scores = self.scores()[rows]
         target = self.problem.target[rows]
         return self.problem.loss.value(scores, target) > 0.0
-
-    def rule(
-        self,
-        *,
-        eta: float = 0.0,
-        radius: float = np.inf,
-        online: bool = False,
-        self_tuned: bool = False,
-    ) -> MirrorRule:
-        """A step rule for this problem."""
-        norm, reg = self.problem.norm, self.problem.reg
-        return MirrorRule(norm.q, reg, eta, radius, online, self_tuned)
 
     def scores(self) -> Array:
         """Scores of the training rows, (rows, outputs), from the cache."""

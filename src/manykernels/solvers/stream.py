@@ -17,7 +17,7 @@ from manykernels.banks.base import support_of
 from manykernels.banks.ondemand import OnDemandBank
 from manykernels.base.arrays import Array, Index, Values
 from manykernels.base.threads import in_slices
-from manykernels.hot.mirror import MirrorState
+from manykernels.hot.mirror import MirrorRule, MirrorState
 from manykernels.kernels import KernelSet
 from manykernels.kernels.scaling import between
 from manykernels.norms.group import LpGroupNorm, p_norm
@@ -180,7 +180,7 @@ class Stream:
             (self.norm.mirror_scale(norms) / q).astype(scores.dtype),
             np.array([1.0, 0.0, 0.0, p_norm(norms, q)]),
         )
-        rule = descent.rule(eta=Obscure.eta, online=True)
+        rule = MirrorRule(q, problem.reg, eta=Obscure.eta, online=True)
         updates = descent.run_pass(rule, np.arange(len(tile)))
         added = support_of(descent.state.coef)
         support = np.concatenate([self.support, tile[added]])

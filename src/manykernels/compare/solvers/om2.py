@@ -77,7 +77,7 @@ class OM2:
         require_smooth_norm(problem, type(self).__name__)
         with one_blas_thread():
             descent = _Steps(problem, start)
-            rule = descent.rule(online=True)
+            rule = MirrorRule(problem.norm.q, problem.reg, online=True)
             rng = np.random.default_rng(self.random_state)
             return run(
                 Passes(descent, rng, [(self.passes, rule)]),

@@ -88,7 +88,7 @@ class UFO:
         require_smooth_norm(problem, type(self).__name__)
         with one_blas_thread():
             descent = _Averaging(problem, self)
-            rule = descent.rule()
+            rule = MirrorRule(problem.norm.q, problem.reg)
             rng = np.random.default_rng(self.random_state)
             return run(
                 Passes(descent, rng, [(self.passes, rule)]),
