@@ -68,7 +68,10 @@ def measure(
 ) -> dict[str, Any]:
     """One fit, the prediction of the test rows, and the size of the saved model."""
     model = mk.MKLClassifier(
-        kernels, C=C, approximate=approximate, rank=rank, random_state=0
+        kernels,
+        C=C,
+        approximate=approximate and f"{approximate}:{rank}",
+        random_state=0,
     )
     _, fit = timed(lambda: model.fit(data.data, data.target))
     predicted, predict = timed(lambda: model.predict(data.data_test))

@@ -56,7 +56,7 @@ def main() -> None:
 def make(path: Path | None, tol: float) -> mk.MKLClassifier:
     """A fit of some seconds, with checkpoints if there is a path."""
     return mk.MKLClassifier(
-        KERNELS, p=1.05, C=100.0, tol=tol, checkpoint=path, dtype="float64",
+        KERNELS, p=1.05, C=100.0, tol=tol, checkpoint=path, storage="float64",
         random_state=0,
     )  # fmt: skip
 

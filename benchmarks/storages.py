@@ -28,9 +28,9 @@ P = 1.1
 HALF_P = (1.0, 1.1, 1.5)
 CHOICES = {
     "gram": {"storage": "gram"},
-    "gram, float16": {"storage": "gram", "dtype": "float16"},
+    "gram, float16": {"storage": "gram:float16"},
     "memmap": {"storage": "memmap"},
-    "memmap, float16": {"storage": "memmap", "dtype": "float16"},
+    "memmap, float16": {"storage": "memmap:float16"},
     "on_demand": {"storage": "on_demand"},
 }
 DIGIT_KERNELS = "rbf@0-31; rbf@32-63; polynomial:degree=2; linear; rbf"

@@ -102,7 +102,7 @@ def many_kernels(policy: str) -> Callable[[Namespace], tuple[Callable, ...]]:
     def make(options: Namespace) -> tuple[Callable, ...]:
         import manykernels as mk
 
-        bound = {"budget": options.budget, "budget_policy": policy}
+        bound = {"budget": mk.Budget(options.budget, policy)}
         model = mk.MKLClassifier(
             KERNELS, random_state=0, **(bound if policy != "unbounded" else {})
         )

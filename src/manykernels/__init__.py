@@ -16,11 +16,13 @@ from manykernels.mkl import (
     rank_kernels,
 )
 from manykernels.products import PolynomialMKLClassifier, PolynomialMKLRegressor
+from manykernels.solvers.budget import Budget
 from manykernels.trees import DependencyParser
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Budget",
     "DependencyParser",
     "MKLClassifier",
     "MKLClassifierCV",
@@ -29,6 +31,7 @@ __all__ = [
     "PolynomialMKLClassifier",
     "PolynomialMKLRegressor",
     "SequenceLabeler",
+    "Storage",
     "Storage",
     "__version__",
     "banks",

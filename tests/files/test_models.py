@@ -45,7 +45,7 @@ CASES = {
         NEW_STACK,
     ),
     "p one": (lambda: fitted(["rbf@0", "rbf@1", "rbf@2"], p=1, C=10), NEW),
-    "float64": (lambda: fitted(dtype="float64"), NEW),
+    "float64": (lambda: fitted(storage="float64"), NEW),
     "binary text": (lambda: fitted(target=np.where(y == 0, "no", "yes")), NEW),
     "object labels": (lambda: fitted(target=np.array(list("abc"), object)[y]), NEW),
     "frame": (

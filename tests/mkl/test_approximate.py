@@ -23,8 +23,8 @@ def learner(kernels=KERNELS, **params):
 
 
 def test_all_rows_as_landmarks_give_the_exact_fit():
-    exact = learner(dtype="float64").fit(X, y)
-    close = learner(dtype="float64", approximate="nystroem", rank=200).fit(X, y)
+    exact = learner(storage="float64").fit(X, y)
+    close = learner(storage="float64", approximate="nystroem:200").fit(X, y)
     assert close.objective_ == pytest.approx(exact.objective_, rel=1e-6)
     np.testing.assert_allclose(close.kernel_weights_, exact.kernel_weights_, atol=1e-5)
     np.testing.assert_array_equal(close.predict(NEW), exact.predict(NEW))
@@ -32,7 +32,7 @@ def test_all_rows_as_landmarks_give_the_exact_fit():
 
 @pytest.mark.parametrize("how", ["nystroem", "random_features"])
 def test_a_few_columns_learn_digits(how):
-    model = learner(approximate=how, rank=100).fit(X, y)
+    model = learner(approximate=f"{how}:100").fit(X, y)
     assert model.score(NEW, y_new) > 0.9
     assert isinstance(model._model, FeatureModel)
     parts = model.kernel_contributions(NEW)
@@ -45,9 +45,12 @@ def test_a_few_columns_learn_digits(how):
 
 @pytest.mark.parametrize("storage", ["gram", "features", "on_demand"])
 def test_storage_does_not_change_what_is_learnt(storage):
-    settings = {"approximate": "nystroem", "rank": 20, "dtype": "float64", "tol": 1e-6}
-    model = learner(storage=storage, **settings).fit(X, y)
-    expected = learner(**settings).fit(X, y)
+    settings = {
+        "approximate": "nystroem:20",
+        "tol": 1e-6,
+    }
+    model = learner(storage=f"{storage}:float64", **settings).fit(X, y)
+    expected = learner(storage="float64", **settings).fit(X, y)
     assert model.objective_ == pytest.approx(expected.objective_, rel=2e-6)
     np.testing.assert_array_equal(model.predict(NEW), expected.predict(NEW))
 
@@ -58,14 +61,13 @@ def test_a_kernels_own_setting_comes_first():
     assert mixed.score(NEW, y_new) > 0.85
     both = learner(
         [RBF(approximate="nystroem", rank=20), RBF("0.1*scale")],
-        approximate="random_features",
-        rank=30,
+        approximate="random_features:30",
     ).fit(X, y)
     assert both._model.kernels.n_feature_columns() == [20, 30]
 
 
 def test_seeds_and_clones():
-    model = learner(FLAT, approximate="nystroem", rank=15)
+    model = learner(FLAT, approximate="nystroem:15")
     assert clone(model).get_params() == model.get_params()
     one, two = clone(model).fit(X, y), clone(model).fit(X, y)
     np.testing.assert_array_equal(
@@ -73,13 +75,10 @@ def test_seeds_and_clones():
     )
     other = clone(model).set_params(random_state=1).fit(X, y)
     assert not np.allclose(one.decision_function(NEW), other.decision_function(NEW))
-    assert model.set_params(rank=7).rank == 7
 
 
 def test_a_grid_over_exact_and_approximate():
-    grid = GridSearchCV(
-        learner(FLAT), {"approximate": [None, "nystroem"], "rank": [20]}, cv=2
-    )
+    grid = GridSearchCV(learner(FLAT), {"approximate": [None, "nystroem:20"]}, cv=2)
     grid.fit(X, y)
     assert np.isfinite(grid.cv_results_["mean_test_score"]).all()
 
@@ -91,13 +90,13 @@ def test_frames_and_sparse_rows():
     by_name = learner(kernel).fit(frame, y)
     plain = learner("rbf:approximate=nystroem,rank=30").fit(X, y)
     np.testing.assert_array_equal(by_name.predict(new), plain.predict(NEW))
-    sparse = learner("rbf:approximate=nystroem,rank=30", dtype="float64")
+    sparse = learner("rbf:approximate=nystroem,rank=30", storage="float64")
     sparse.fit(sp.csr_matrix(X), y)
     assert np.mean(sparse.predict(sp.csr_matrix(NEW)) == plain.predict(NEW)) > 0.97
 
 
 def test_warm_start_goes_on_without_rows():
-    model = learner(approximate="nystroem", rank=50, warm_start=True, tol=1e-4)
+    model = learner(approximate="nystroem:50", warm_start=True, tol=1e-4)
     first = model.fit(X, y).history_
     again = model.fit(X, y).history_
     assert len(again) < len(first)
@@ -109,7 +108,7 @@ def test_warm_start_goes_on_without_rows():
 @pytest.mark.parametrize("kernels", ["linear; cosine", FLAT], ids=["linear", "rbf"])
 def test_partial_fit_begins_and_goes_on(kernels):
     def fresh():
-        return learner(kernels, approximate="nystroem", rank=40, p=1.2)
+        return learner(kernels, approximate="nystroem:40", p=1.2)
 
     streamed = fresh().partial_fit(X[:100], y[:100], classes=np.unique(y))
     streamed.partial_fit(X[100:], y[100:])
@@ -123,7 +122,7 @@ def test_memory_limits_lead_to_features(caplog):
     rows = np.random.default_rng(0).normal(size=(400, 3))
     target = (rows[:, 0] * rows[:, 1] > 0).astype(int)
     with caplog.at_level("INFO", "manykernels"):
-        model = learner("rbf; laplacian", approximate="random_features", rank=50)
+        model = learner("rbf; laplacian", approximate="random_features:50")
         model.set_params(memory_limit=400 * 400 * 4).fit(rows, target)
     assert "as features" in caplog.text
     assert model.score(rows, target) > 0.9
@@ -133,8 +132,9 @@ def test_memory_limits_lead_to_features(caplog):
     ("params", "message"),
     [
         ({"approximate": "nystrom"}, "approximate must be 'nystroem', 'random_feat"),
-        ({"approximate": "nystroem", "rank": 0}, "rank of all kernels must be a whole"),
-        ({"rank": 2.5}, "rank of all kernels must be a whole number >= 1, got 2.5"),
+        ({"approximate": "nystroem:0"}, "such as 'nystroem:500', or None, got"),
+        ({"approximate": "nystroem:2.5"}, "got 'nystroem:2.5'; choose"),
+        ({"approximate": 300}, "approximate must be 'nystroem', .* got 300"),
         (
             {"approximate": "random_features", "kernels": "chi2"},
             "got chi_squared, which has none; use approximate='nystroem'",
@@ -153,5 +153,5 @@ def test_clear_errors(params, message):
 
 def test_kernels_are_not_changed_by_a_fit():
     kernels = [RBF(), Polynomial(2)]
-    model = learner(kernels, approximate="nystroem", rank=10).fit(X, y)
+    model = learner(kernels, approximate="nystroem:10").fit(X, y)
     assert model.kernels == [RBF(), Polynomial(2)]

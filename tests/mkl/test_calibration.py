@@ -95,7 +95,7 @@ def test_probabilities_are_useful_whatever_C(C, iris):
 
 
 def test_leaving_out_a_row_without_coefficients_changes_nothing(digits):
-    tight = MKLClassifier("rbf:gamma=0.02", tol=1e-6, dtype="float64", random_state=0)
+    tight = MKLClassifier("rbf:gamma=0.02", tol=1e-6, storage="float64", random_state=0)
     whole = tight.fit(digits.X, digits.y)
     idle = np.setdiff1d(np.arange(len(digits.y)), whole.support_)
     assert len(idle), "every row is a support row"
@@ -157,7 +157,7 @@ def same_model(name):
 @pytest.mark.parametrize("name", ["features", "given matrices"])
 def test_models_without_rows_are_calibrated_at_once(name, iris):
     keeping, without, seen = same_model(name)
-    options = {"tol": 1e-4, "random_state": 0, "dtype": "float64"}
+    options = {"tol": 1e-4, "random_state": 0, "storage": "float64"}
     rows = MKLClassifier(keeping, **options).fit(iris.X, iris.y)
     none = MKLClassifier(without, **options).fit(seen(iris.X, iris.X), iris.y)
     assert none._temperature.known is not None and rows._temperature.known is None

@@ -60,7 +60,7 @@ def test_a_finished_fit_goes_on_with_a_smaller_tol(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [{"C": 6.0}, {"p": 1.5}, {"solver": "obscure"}, {"dtype": "float64"}]
+    "change", [{"C": 6.0}, {"p": 1.5}, {"solver": "obscure"}, {"storage": "float64"}]
 )
 def test_another_fit_is_refused(change: dict, tmp_path: Path) -> None:
     path = tmp_path / "state"

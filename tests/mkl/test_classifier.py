@@ -130,7 +130,7 @@ def test_string_labels(fitted, iris):
 
 def test_class_weight_equals_sample_weight(iris):
     weights = {0: 1.0, 1: 5.0, 2: 0.5}
-    model = MKLClassifier(KERNELS, tol=1e-8, dtype="float64", random_state=0)
+    model = MKLClassifier(KERNELS, tol=1e-8, storage="float64", random_state=0)
     by_class = clone(model).set_params(class_weight=weights).fit(iris.X, iris.y)
     by_row = clone(model).fit(iris.X, iris.y, np.array([1.0, 5.0, 0.5])[iris.y])
     np.testing.assert_allclose(
@@ -144,7 +144,7 @@ def test_class_weight_equals_sample_weight(iris):
 def test_balanced_classes_carry_equal_weight(iris):
     rare = np.flatnonzero((iris.y != 2) | (np.arange(len(iris.y)) % 5 == 0))
     X, y = iris.X[rare], iris.y[rare]
-    model = MKLClassifier(KERNELS, class_weight="balanced", tol=1e-8, dtype="float64")
+    model = MKLClassifier(KERNELS, class_weight="balanced", tol=1e-8, storage="float64")
     model.set_params(random_state=0).fit(X, y)
     factors = len(y) / (3 * np.bincount(y))
     by_row = clone(model).set_params(class_weight=None).fit(X, y, factors[y])
@@ -216,7 +216,7 @@ def test_solver_objects(solver, iris):
 
 def test_double_precision_refines_the_same_solution(iris):
     models = [
-        MKLClassifier(KERNELS, dtype=dtype, tol=1e-4, random_state=0).fit(
+        MKLClassifier(KERNELS, storage=dtype, tol=1e-4, random_state=0).fit(
             iris.X, iris.y
         )
         for dtype in ("float32", "float64")
@@ -238,9 +238,10 @@ def test_scores_of_a_row_do_not_depend_on_its_company(digits):
 @pytest.mark.parametrize("storage", ["gram", "features"])
 def test_storage_changes_nothing(storage, iris):
     kernels = [Linear(columns=[0, 1]), Linear(columns=[2, 3])]
-    options = {"tol": 1e-8, "dtype": "float64", "random_state": 0}
-    model = MKLClassifier(kernels, storage=storage, **options).fit(iris.X, iris.y)
-    auto = MKLClassifier(kernels, **options).fit(iris.X, iris.y)
+    options = {"tol": 1e-8, "random_state": 0}
+    exact = f"{storage}:float64"
+    model = MKLClassifier(kernels, storage=exact, **options).fit(iris.X, iris.y)
+    auto = MKLClassifier(kernels, storage="float64", **options).fit(iris.X, iris.y)
     np.testing.assert_allclose(
         model.decision_function(iris.X_new),
         auto.decision_function(iris.X_new),
@@ -263,13 +264,13 @@ def test_two_fits_at_once(iris):
 
 
 def test_kernels_of_scikit_learn(iris):
-    ours = MKLClassifier([Polynomial(3, gamma=0.25), RBF(0.5)], dtype="float64")
+    ours = MKLClassifier([Polynomial(3, gamma=0.25), RBF(0.5)], storage="float64")
     theirs = MKLClassifier(
         [
             pairwise.polynomial_kernel,
             Custom(lambda A, B: pairwise.rbf_kernel(A, B, 0.5)),
         ],
-        dtype="float64",
+        storage="float64",
     )
     for model in (ours, theirs):
         model.set_params(tol=1e-8, random_state=0).fit(iris.X, iris.y)

@@ -60,7 +60,7 @@ def test_fit_is_continued_without_forgetting(digits):
 @pytest.mark.parametrize("p", [1.05, 1.5, 2.0])
 def test_nothing_new_changes_nothing(p, digits):
     """Rows with a large margin make no update, so the model stays what fit found."""
-    model = MKLClassifier(p=p, C=100.0, tol=1e-5, dtype="float64", random_state=0)
+    model = MKLClassifier(p=p, C=100.0, tol=1e-5, storage="float64", random_state=0)
     model.fit(digits.X, digits.y)
     before = model.decision_function(digits.X_new)
     scores = model.decision_function(digits.X)
@@ -101,7 +101,7 @@ def test_single_rows(iris):
 
 
 def test_weights_of_rows_and_classes(iris):
-    options = {"kernels": [RBF(0.5)], "random_state": 0, "dtype": "float64"}
+    options = {"kernels": [RBF(0.5)], "random_state": 0, "storage": "float64"}
     weights = {0: 1.0, 1: 2.0, 2: 0.5}
     by_class = MKLClassifier(class_weight=weights, **options)
     by_row = MKLClassifier(**options)

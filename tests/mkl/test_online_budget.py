@@ -23,7 +23,7 @@ POLICIES = ["smallest", "oldest", "project"]
 
 
 def make(**options):
-    return MKLClassifier(KERNELS, random_state=0, dtype="float64", **options)
+    return MKLClassifier(KERNELS, random_state=0, **{"storage": "float64"} | options)
 
 
 def learn(model, digits, size=100):
@@ -36,7 +36,7 @@ def learn(model, digits, size=100):
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("budget", [1, 40, 150])
 def test_the_budget_is_never_exceeded(policy, budget, digits):
-    model = make(budget=budget, budget_policy=policy)
+    model = make(budget=mk.Budget(budget, policy))
     for start in range(0, 400, 80):
         part = slice(start, start + 80)
         model.partial_fit(digits.X[part], digits.y[part], classes=CLASSES)
@@ -51,11 +51,11 @@ def test_the_budget_is_never_exceeded(policy, budget, digits):
 def test_a_budget_that_is_not_reached_changes_nothing(policy, digits):
     """Up to rounding: a budget also decides how many rows are learned together."""
     free = learn(make(), digits)
-    bounded = learn(make(budget=400, budget_policy=policy), digits)
+    bounded = learn(make(budget=mk.Budget(400, policy)), digits)
     np.testing.assert_array_equal(bounded.support_, free.support_)
     assert [x.updates for x in bounded.history_] == [x.updates for x in free.history_]
     np.testing.assert_allclose(bounded.dual_coef_, free.dual_coef_, rtol=1e-9)
-    large = learn(make(budget=10_000, budget_policy=policy), digits)
+    large = learn(make(budget=mk.Budget(10_000, policy)), digits)
     np.testing.assert_array_equal(large.dual_coef_, free.dual_coef_)
 
 
@@ -64,7 +64,7 @@ def test_projection_stays_near_the_unbounded_model(digits):
     expected = free.decision_function(digits.X_new)
     away = {}
     for policy in POLICIES:
-        model = learn(make(budget=100, budget_policy=policy), digits)
+        model = learn(make(budget=mk.Budget(100, policy)), digits)
         away[policy] = np.linalg.norm(model.decision_function(digits.X_new) - expected)
     assert len(free.dual_coef_) > 200
     assert away["project"] < min(away["smallest"], away["oldest"])
@@ -76,7 +76,7 @@ def test_heavy_rows_outlast_others_unless_the_oldest_go(digits):
     weight = np.where(heavy, 5.0, 1.0)
     labels = {}
     for policy in ("smallest", "oldest"):
-        model = make(budget=20, budget_policy=policy)
+        model = make(budget=mk.Budget(20, policy))
         model.partial_fit(digits.X[:100], digits.y[:100], CLASSES, sample_weight=weight)
         labels[policy] = heavy[model.support_].mean()
     assert labels["smallest"] == 1.0 > labels["oldest"]
@@ -141,7 +141,7 @@ def test_kernel_constants_stay_those_of_the_first_call(digits):
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_saved_model_goes_on_as_if_nothing_had_happened(policy, digits, tmp_path):
-    models = [make(budget=70, budget_policy=policy) for _ in range(2)]
+    models = [make(budget=mk.Budget(70, policy)) for _ in range(2)]
     for part in (slice(0, 150), slice(150, 300), slice(300, 400)):
         for model in models:
             model.partial_fit(digits.X[part], digits.y[part], classes=CLASSES)
@@ -153,7 +153,7 @@ def test_a_saved_model_goes_on_as_if_nothing_had_happened(policy, digits, tmp_pa
     timeless = [[line._replace(time=0.0) for line in m.history_] for m in models]
     assert timeless[0] == timeless[1]
     assert all(isinstance(line, OnlineEpoch) for line in loaded.history_)
-    assert loaded.budget == 70 and loaded.budget_policy == policy
+    assert loaded.budget == mk.Budget(70, policy)
 
 
 def test_the_history_is_drawn_and_tabulated(digits):
@@ -230,11 +230,10 @@ def test_bad_budgets(budget, iris):
 
 
 @pytest.mark.parametrize("policy", ["newest", None, 3])
-def test_bad_policies(policy, iris):
-    model = MKLClassifier("rbf", budget=10, budget_policy=policy)
-    expected = "budget_policy must be one of 'smallest', 'oldest', 'project', got"
+def test_bad_policies(policy):
+    expected = "policy of a budget must be one of 'smallest', 'oldest', 'project', got"
     with pytest.raises(ValueError, match=expected):
-        model.partial_fit(iris.X, iris.y, classes=[0, 1, 2])
+        mk.Budget(10, policy)
 
 
 def test_numpy_integers_and_clones(iris):
@@ -247,7 +246,7 @@ def test_numpy_integers_and_clones(iris):
 @pytest.mark.parametrize("storage", ["gram", "on_demand"])
 def test_storage_changes_nothing_but_rounding(storage, digits):
     plain = learn(make(budget=80), digits)
-    other = learn(make(budget=80, storage=storage), digits)
+    other = learn(make(budget=80, storage=f"{storage}:float64"), digits)
     np.testing.assert_allclose(
         other.decision_function(digits.X_new),
         plain.decision_function(digits.X_new),

@@ -23,7 +23,7 @@ def fitted(stack):
 
 
 def test_given_values_equal_computed_ones(stack, iris):
-    options = {"tol": 1e-8, "dtype": "float64", "random_state": 0}
+    options = {"tol": 1e-8, "storage": "float64", "random_state": 0}
     kernels = [RBF(1.0, columns=[j]) for j in range(4)]
     on_columns = MKLClassifier(kernels, **options).fit(iris.X, iris.y)
     given = MKLClassifier("precomputed", **options).fit(stack.X, stack.y)
@@ -87,7 +87,7 @@ def test_integers_and_single_precision(stack):
 def test_zero_weight_rows_keep_their_columns(stack):
     weight = (np.arange(len(stack.y)) % 3 > 0).astype(float)
     kept = np.flatnonzero(weight)
-    options = {"tol": 1e-8, "dtype": "float64", "random_state": 0}
+    options = {"tol": 1e-8, "storage": "float64", "random_state": 0}
     model = MKLClassifier("precomputed", **options).fit(stack.X, stack.y, weight)
     small = MKLClassifier("precomputed", **options)
     small.fit(stack.X[kept][:, kept], stack.y[kept])
@@ -117,12 +117,12 @@ def test_distances(iris):
         return np.stack(parts, axis=-1)
 
     D, D_new = distances(iris.X, iris.X), distances(iris.X_new, iris.X)
-    model = MKLClassifier([Distance()], tol=1e-6, dtype="float64", random_state=0)
+    model = MKLClassifier([Distance()], tol=1e-6, storage="float64", random_state=0)
     model.fit(D, iris.y)
     assert model.score(D_new, iris.y_new) > 0.9
     off = ~np.eye(len(D), dtype=bool)
     scale = D[off].mean(axis=0)
-    given = MKLClassifier("precomputed", tol=1e-6, dtype="float64", random_state=0)
+    given = MKLClassifier("precomputed", tol=1e-6, storage="float64", random_state=0)
     given.fit(np.exp(-D / scale), iris.y)
     np.testing.assert_allclose(
         model.decision_function(D_new),

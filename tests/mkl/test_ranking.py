@@ -93,9 +93,9 @@ def test_given_matrices(mixed):
 
 def test_bad_input(mixed):
     X, y = mixed
-    with refused("method must be one of 'alignment', 'loo'", "'cv'"):
+    with refused("method must be 'alignment' or 'loo'", "'cv'"):
         mk.rank_kernels(X, y, method="cv")
-    with refused("task must be one of 'auto'", "'survival'"):
+    with refused("task must be 'auto'", "'survival'"):
         mk.rank_kernels(X, y, task="survival")
     with refused("C must be a number", "0"):
         mk.rank_kernels(X, y, method="loo", C=0)

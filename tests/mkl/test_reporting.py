@@ -10,8 +10,8 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from manykernels import MKLClassifier
+from manykernels.inputs import reporting as effort
 from manykernels.kernels import RBF, Linear
-from manykernels.mkl import effort
 from manykernels.solvers import DualAscent, Epoch
 
 
@@ -81,7 +81,7 @@ def test_warm_start_takes_fewer_epochs(p, digits):
 
 
 def test_a_warm_start_begins_at_the_earlier_objective(digits):
-    model = MKLClassifier(p=1.5, tol=1e-4, warm_start=True, dtype="float64")
+    model = MKLClassifier(p=1.5, tol=1e-4, warm_start=True, storage="float64")
     model.set_params(random_state=0).fit(digits.X, digits.y)
     objective = model.objective_
     model.set_params(max_iter=1, solver="dual_ascent").fit(digits.X, digits.y)
@@ -89,7 +89,7 @@ def test_a_warm_start_begins_at_the_earlier_objective(digits):
 
 
 def test_warm_start_follows_a_path_of_C(iris):
-    path = MKLClassifier(warm_start=True, tol=1e-6, dtype="float64", random_state=0)
+    path = MKLClassifier(warm_start=True, tol=1e-6, storage="float64", random_state=0)
     for C in (0.1, 1.0, 10.0):
         path.set_params(C=C).fit(iris.X, iris.y)
     cold = clone(path).fit(iris.X, iris.y)

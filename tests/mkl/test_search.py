@@ -21,7 +21,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import manykernels as mk
 from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, MKLRegressorCV
 from manykernels.kernels import RBF, Linear
-from manykernels.mkl.grid import Grid
+from manykernels.mkl.search import Grid
 from tests.mkl.test_bad_input import refused
 from tests.mkl.test_regressor_checks import WEIGHTS
 
@@ -70,7 +70,7 @@ def test_regression_scores_are_those_of_a_grid_search(sugar, loss, scoring):
 def test_classification_scores_are_those_of_a_grid_search(iris, loss):
     cv = StratifiedKFold(3)
     kernels = FIXED[:2]
-    options = {"loss": loss, "tol": 1e-6, "random_state": 0, "dtype": "float64"}
+    options = {"loss": loss, "tol": 1e-6, "random_state": 0, "storage": "float64"}
     scoring = "neg_log_loss" if loss == "log" else None
     model = MKLClassifierCV(kernels, PS, CS, cv=cv, scoring=scoring, **options)
     model.fit(iris.X, iris.y)

@@ -77,7 +77,7 @@ FIXED = [Linear(), RBF(0.1), RBF(1.0)]
     ],
 )
 def test_weights_equal_repetitions_in_scikit_learns_check(check, p):
-    check("ScoresOnly", ScoresOnly(FIXED, p=p, tol=1e-14, dtype="float64"))
+    check("ScoresOnly", ScoresOnly(FIXED, p=p, tol=1e-14, storage="float64"))
 
 
 @pytest.mark.parametrize("p", [1.1, 1.5, 2.0])
@@ -104,7 +104,7 @@ def test_zero_weight_is_the_same_as_leaving_out(iris):
     weight = np.ones(len(iris.y))
     weight[::4] = 0.0
     kept = weight > 0
-    options = {"dtype": "float64", "tol": 1e-10, "random_state": 0}
+    options = {"storage": "float64", "tol": 1e-10, "random_state": 0}
     weighted = MKLClassifier(**options).fit(iris.X, iris.y, weight)
     without = MKLClassifier(**options).fit(iris.X[kept], iris.y[kept])
     np.testing.assert_allclose(

@@ -46,14 +46,14 @@ def test_weights_equal_repetitions_in_scikit_learns_check(check, p):
     """Probabilities included: the log loss needs no leave-one-out scores."""
     check(
         "MKLClassifier",
-        MKLClassifier(KERNELS, p=p, loss="log", tol=1e-14, dtype="float64"),
+        MKLClassifier(KERNELS, p=p, loss="log", tol=1e-14, storage="float64"),
     )
 
 
 @each_loss
 @pytest.mark.parametrize("solver", ["auto", "truncated_newton", "svrg"])
 def test_losses_and_solvers_by_name(loss, solver, iris):
-    model = MKLClassifier(loss=loss, solver=solver, C=5, tol=1e-4, dtype="float64")
+    model = MKLClassifier(loss=loss, solver=solver, C=5, tol=1e-4, storage="float64")
     model.set_params(random_state=0).fit(iris.X, iris.y)
     assert model.duality_gap_ <= 1e-4 * model.objective_
     assert model.score(iris.X_new, iris.y_new) > 0.9
@@ -80,7 +80,7 @@ def test_probabilities_of_the_log_loss_are_a_softmax_of_the_scores(iris):
 
 def test_one_linear_kernel_has_the_probabilities_of_logistic_regression(pair):
     ours = MKLClassifier(
-        Linear(normalize=None), loss="log", p=2, C=2.0, tol=1e-10, dtype="float64"
+        Linear(normalize=None), loss="log", p=2, C=2.0, tol=1e-10, storage="float64"
     ).fit(pair.X, pair.y)
     theirs = LogisticRegression(C=4.0, fit_intercept=False, tol=1e-10).fit(
         pair.X, pair.y
@@ -101,7 +101,7 @@ def test_log_loss_of_new_rows_is_better_than_raw_hinge_scores(digits):
 @each_loss
 def test_weights_equal_repetitions(loss, iris):
     counts = np.random.default_rng(0).integers(0, 4, len(iris.y))
-    model = MKLClassifier(KERNELS, loss=loss, tol=1e-10, dtype="float64")
+    model = MKLClassifier(KERNELS, loss=loss, tol=1e-10, storage="float64")
     weighted = model.fit(iris.X, iris.y, sample_weight=counts)
     scores = weighted.decision_function(iris.X_new)
     repeated = model.fit(np.repeat(iris.X, counts, axis=0), np.repeat(iris.y, counts))
@@ -119,7 +119,7 @@ def test_class_weights_move_the_probabilities(pair):
 
 
 def test_a_warm_start_saves_rounds(digits):
-    model = MKLClassifier(loss="log", tol=1e-5, warm_start=True, dtype="float64")
+    model = MKLClassifier(loss="log", tol=1e-5, warm_start=True, storage="float64")
     cold = model.fit(digits.X, digits.y).n_iter_
     warm = model.set_params(C=1.1).fit(digits.X, digits.y).n_iter_
     assert warm < cold

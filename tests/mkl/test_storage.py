@@ -24,8 +24,7 @@ def test_on_demand_learns_the_same(solver, p):
             KERNELS,
             p=p,
             solver=solver,
-            storage=storage,
-            dtype="float64",
+            storage=f"{storage}:float64",
             random_state=0,
         ).fit(X, y)
         for storage in ("gram", "on_demand")

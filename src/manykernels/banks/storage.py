@@ -78,8 +78,11 @@ class Storage:
             )
 
     @classmethod
-    def of(cls, value: Storage | str) -> Storage:
-        """A storage from itself or a text: a kind, a dtype, or "kind:dtype"."""
+    def of(cls, value: Storage | str, dtype: str = "float32") -> Storage:
+        """A storage from itself or a text: a kind, a dtype, or "kind:dtype".
+
+        A kind alone comes in the precision `dtype`.
+        """
         if isinstance(value, Storage):
             return value
         if not isinstance(value, str):
@@ -87,10 +90,10 @@ class Storage:
                 f"storage must be a Storage or a text such as 'gram', got {value!r}; "
                 "choose 'auto' if in doubt."
             )
-        kind, colon, dtype = value.partition(":")
+        kind, colon, named = value.partition(":")
         if not colon and kind in DTYPES:
             return cls(dtype=kind)
-        return cls(kind, dtype if colon else "float32")
+        return cls(kind, named if colon else dtype)
 
     def to_stored(self) -> dict[str, Any]:
         """A file holds no path of this machine."""

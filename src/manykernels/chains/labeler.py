@@ -27,6 +27,7 @@ from manykernels.chains.model import SequenceKernels, SequenceModel
 from manykernels.chains.online_proximal import ChainEpoch, OnlineProximal
 from manykernels.chains.problem import ChainBlocks, ChainProblem, chain_terms
 from manykernels.files import Saved, by_weight
+from manykernels.inputs.data import check_same_classes
 from manykernels.inputs.parameters import (
     Number,
     OneOf,
@@ -36,7 +37,6 @@ from manykernels.inputs.parameters import (
     choose_generator,
 )
 from manykernels.inputs.reporting import progress_callback
-from manykernels.inputs.targets import check_same_classes
 from manykernels.kernels import Kernel, Linear, approximate_kernels, as_kernels
 from manykernels.norms.regularizers import REGULARIZERS
 

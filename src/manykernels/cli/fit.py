@@ -14,6 +14,7 @@ from sklearn.model_selection import (
     StratifiedShuffleSplit,
 )
 
+from manykernels.banks import Storage
 from manykernels.cli import options as opt
 from manykernels.cli.errors import fail, one_line
 from manykernels.cli.metrics import measure_rows, metric_lines, summary_lines
@@ -50,10 +51,8 @@ def fit(
     max_iter: opt.MaxIter = None,
     class_weight: opt.ClassWeight = None,
     approximate: opt.Approximate = None,
-    rank: opt.Rank = None,
     storage: opt.Storage = None,
     storage_dir: opt.StorageDir = None,
-    dtype: opt.Dtype = None,
     memory_limit: opt.MemoryLimit = None,
     seed: opt.Seed = None,
     holdout: opt.HoldOut = None,
@@ -74,8 +73,9 @@ def fit(
     check_output("--metrics", metrics)
     check_output("--checkpoint", checkpoint)
     require_one_stdin(data, test)
+    estimator = MKLRegressor if regression else MKLClassifier
     model = build_model(
-        MKLRegressor if regression else MKLClassifier,
+        estimator,
         kernels=choose_kernels(kernels),
         p=p,
         C=C,
@@ -85,10 +85,7 @@ def fit(
         max_iter=max_iter,
         class_weight=class_weight,
         approximate=approximate,
-        rank=rank,
-        storage=storage,
-        storage_dir=storage_dir,
-        dtype=dtype,
+        storage=_storage(estimator, storage, storage_dir),
         memory_limit=memory_limit,
         random_state=seed,
         checkpoint=checkpoint,
@@ -152,6 +149,13 @@ def hold_out(
             f"sides, which failed ({why}); choose another share"
         )
     return learn, rest
+
+
+def _storage(estimator: Any, text: str | None, folder: Any) -> Any:
+    """The parameter `storage`, or None for the default."""
+    if folder is None:
+        return text
+    return replace(Storage.of(text or "memmap", estimator._precision), folder=folder)
 
 
 def _read(

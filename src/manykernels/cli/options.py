@@ -157,16 +157,12 @@ Approximate = Annotated[
         rich_help_panel=MODEL,
     ),
 ]
-Rank = Annotated[
-    int | None,
-    typer.Option(
-        "--rank", help="Features of an approximate kernel.", rich_help_panel=MODEL
-    ),
-]
 Storage = Annotated[
     str | None,
     typer.Option(
-        "--storage", help="How kernel values are held.", rich_help_panel=MODEL
+        "--storage",
+        help="How kernel values are held: gram, float64, memmap:float16...",
+        rich_help_panel=MODEL,
     ),
 ]
 StorageDir = Annotated[
@@ -176,10 +172,6 @@ StorageDir = Annotated[
         help="Folder in which kernel values are kept and found again.",
         rich_help_panel=MODEL,
     ),
-]
-Dtype = Annotated[
-    str | None,
-    typer.Option("--dtype", help="Precision of kernel values.", rich_help_panel=MODEL),
 ]
 MemoryLimit = Annotated[
     str | None,

@@ -43,9 +43,9 @@ ESTIMATORS = {
     "SequenceLabeler": "manykernels.chains",
 }
 # Code and paths of this machine: a file can neither hold nor set them.
-NEVER = ("callback", "checkpoint", "storage_dir")
+NEVER = ("callback", "checkpoint")
 KERNELS = ("kernels", "base_kernels")
-SHOWN = ("p", "C", "loss", "solver", "tol", "dtype")  # in a summary, also defaults
+SHOWN = ("p", "C", "loss", "solver", "tol", "storage")  # in a summary, also defaults
 
 
 class Saved:

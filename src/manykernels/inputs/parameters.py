@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, Protocol, TypeAlias
@@ -18,6 +19,7 @@ class Rule(Protocol):
         """Raise a ValueError unless the value is allowed."""
 
 
+APPROXIMATION = r"(nystroem|random_features)(?::([1-9][0-9]{0,8}))?"
 Rules: TypeAlias = Mapping[str, Rule]
 
 
@@ -153,6 +155,29 @@ def _exemptions(optional: bool, word: str | None) -> str:
     return " or None" * optional + (f" or {word!r}" if word else "")
 
 
+class Function:
+    """A function, or None."""
+
+    def check(self, name: str, value: Any) -> None:
+        """Raise unless it can be called, or is None."""
+        if value is not None and not callable(value):
+            raise TypeError(
+                f"{name} must be a function of one line of the history, got {value!r}; "
+                "pass the function itself or None."
+            )
+
+
+@dataclass(frozen=True)
+class ReadBy:
+    """Whatever a function reads; its error says what it expects."""
+
+    read: Callable[[Any], object]
+
+    def check(self, name: str, value: Any) -> None:
+        """Raise what the function raises."""
+        self.read(value)
+
+
 def check_parameters(estimator: Any, rules: Rules) -> None:
     """Raise where a parameter of an estimator is not what its rule allows."""
     for name, rule in rules.items():
@@ -173,7 +198,30 @@ def require_number(
     return float(value)
 
 
+def read_approximation(text: Any) -> tuple[str | None, int | None]:
+    """A way to approximate kernels, and the rank where the text names one.
+
+    Examples
+    --------
+    >>> read_approximation("nystroem:500"), read_approximation(None)
+    (('nystroem', 500), (None, None))
+    """
+    if text is None:
+        return None, None
+    found = re.fullmatch(APPROXIMATION, text) if isinstance(text, str) else None
+    if found is None:
+        raise ValueError(
+            "approximate must be 'nystroem', 'random_features', one of these with a "
+            f"rank such as 'nystroem:500', or None, got {text!r}; choose one of these."
+        )
+    return found[1], int(found[2]) if found[2] else None
+
+
 def choose_generator(random_state: Any) -> np.random.Generator:
     """A NumPy generator from what scikit-learn calls a random state."""
-    seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
-    return np.random.default_rng(seed)
+    return np.random.default_rng(draw_seed(random_state))
+
+
+def draw_seed(random_state: Any) -> int:
+    """A seed from what scikit-learn calls a random state; objects move on."""
+    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))

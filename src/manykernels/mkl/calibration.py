@@ -124,7 +124,7 @@ def calibrate_later(problem: Problem, found: Expansion, model: Any) -> Temperatu
     """
     given = reads_matrices(model.kernels.kernels)
     keeps_rows = isinstance(model, BlockModel) and not given
-    if problem.loss.name == "log" or not keeps_rows:
+    if problem.loss.scores_are_logits or not keeps_rows:
         return Temperature(calibrate(problem, found))
     training = TrainingScores.of(problem, found, _sample(problem.n_rows))
     return Temperature(None, training, model, problem.target[support_of(found.coef)])

@@ -10,6 +10,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from manykernels.banks import Storage
 from manykernels.banks.base import support_of
 from manykernels.base.stored import (
     Fields,
@@ -19,38 +20,34 @@ from manykernels.base.stored import (
     Real,
     require_all,
 )
-from manykernels.inputs.parameters import choose_generator, require_number
-from manykernels.inputs.reporting import progress_callback
-from manykernels.inputs.tables import require_finite_scores, training_kernels
-from manykernels.inputs.targets import (
+from manykernels.inputs.data import (
     TrainingLabels,
     check_same_classes,
     first_classes,
+    require_finite_scores,
+    training_kernels,
 )
-from manykernels.kernels import KernelSet
-from manykernels.mkl.base import MKLEstimator
+from manykernels.inputs.parameters import (
+    ReadBy,
+    Rules,
+    check_parameters,
+    draw_seed,
+)
+from manykernels.losses import Loss
 from manykernels.mkl.calibration import Temperature, calibrate_later
-from manykernels.mkl.choices import (
-    choose_loss,
-    choose_norm,
-    choose_solver,
-    streams_loss,
-)
-from manykernels.mkl.model import (
-    BlockModel,
-    Model,
-    SupportLabels,
-    without_rows,
-)
+from manykernels.mkl.choices import CLASS_LOSSES, CLASS_SOLVERS, CLASSIFIER
+from manykernels.mkl.estimator import MKLEstimator, Training
+from manykernels.mkl.model import BlockModel, Model, SupportLabels, without_rows
 from manykernels.mkl.stream import (
     OnlineEpoch,
     OnlineResult,
     OnlineSettings,
     OnlineStep,
-    choose_budget,
     learns_online,
 )
+from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Epoch, Problem, SolveResult
+from manykernels.solvers.budget import Budget
 
 
 class MKLClassifier(ClassifierMixin, MKLEstimator):
@@ -89,27 +86,21 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         What to do about given or custom kernels with negative eigenvalues.
     approximate : {"nystroem", "random_features", None}, default=None
         Approximate all kernels that say nothing of it themselves and have no exact
-        features; see :mod:`manykernels.kernels`.
-    rank : int, default=300
-        Columns of such an approximation; without `approximate` it means nothing.
-    dtype : {"float16", "float32", "float64"}, default="float32"
-        Precision of stored kernel values. Certificates and predictions are float64;
-        those of "float16" speak of the rounded kernels.
-    storage : str, default="auto"
-        Where kernel values live: "gram" in memory, "memmap" in a file, "on_demand"
-        nowhere, "features" or "sparse" in a form of their own, see
-        :func:`manykernels.banks.build_bank`.
+        features, see :mod:`manykernels.kernels`; "nystroem:500" with 500 columns
+        instead of 300.
+    storage : str or Storage, default="auto"
+        Where kernel values live, how precisely and in which folder: "gram" in memory,
+        "memmap" in a file, "on_demand" nowhere, "features" or "sparse" in a form of
+        their own, "float64" or "gram:float16" in a precision other than float32, see
+        :class:`manykernels.Storage`. Certificates and predictions are float64; those
+        of float16 speak of the rounded kernels.
     memory_limit : int or str, optional
         Bytes, or text such as "4GB", that kernels may take; by default most of the
         free memory.
-    storage_dir : path, optional
-        Folder for "memmap" in which finished files are kept and found again; by
-        default a temporary one, emptied after the fit.
-    budget : int, optional
-        Support rows that `partial_fit` keeps at most; None for no bound.
-    budget_policy : {"project", "smallest", "oldest"}, default="project"
-        What becomes of rows beyond the budget: projected on the others, or those with
-        the smallest part of the norm or the oldest ones removed.
+    budget : int or Budget, optional
+        Support rows that `partial_fit` keeps at most, and what becomes of the others
+        (a number projects them on the rest), see :class:`manykernels.Budget`; None
+        for no bound.
     warm_start : bool, default=False
         Start the next fit from the current solution where sizes and classes agree.
     checkpoint : path, optional
@@ -160,6 +151,8 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
     'rbf@2'
     """
 
+    _rules: ClassVar[Rules] = {**CLASSIFIER, "budget": ReadBy(Budget.of)}
+    _solvers = CLASS_SOLVERS
     _stored: ClassVar[Fields] = {
         **MKLEstimator._stored,
         "classes_": Labels("classes"),
@@ -182,13 +175,9 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         class_weight: Any = None,
         psd: Any = "check",
         approximate: str | None = None,
-        rank: int = 300,
-        dtype: str = "float32",
-        storage: str = "auto",
+        storage: str | Storage = "auto",
         memory_limit: int | str | None = None,
-        storage_dir: Any = None,
-        budget: int | None = None,
-        budget_policy: str = "project",
+        budget: int | Budget | None = None,
         warm_start: bool = False,
         checkpoint: Any = None,
         callback: Any = None,
@@ -205,13 +194,9 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         self.class_weight = class_weight
         self.psd = psd
         self.approximate = approximate
-        self.rank = rank
-        self.dtype = dtype
         self.storage = storage
         self.memory_limit = memory_limit
-        self.storage_dir = storage_dir
         self.budget = budget
-        self.budget_policy = budget_policy
         self.warm_start = warm_start
         self.checkpoint = checkpoint
         self.callback = callback
@@ -228,41 +213,43 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
             Labels of any type.
         sample_weight : array of shape (n,), optional
         """
-        norm, loss = choose_norm(self.p), choose_loss(self.loss)
-        C = require_number("C", self.C, 0.0)
-        solver = choose_solver(self.solver, self.tol, self.max_iter, self.random_state)
-        callback = progress_callback(self.verbose, self.tol, self.callback)
-        specs = training_kernels(self.kernels, X, self.approximate, self.rank)
-        X = self._check_X(X, reset=True, min_rows=2)
-        rows = TrainingLabels.of(X, y, sample_weight, self.class_weight)
-        kernels = self._fit_kernels(specs, X, rows.kept)
-        bank = self._build_bank(kernels)
-        n_classes = len(rows.classes)
-        problem = Problem(bank, rows.target, n_classes, loss, norm, C, rows.weight)
+        data = self._read(X, y, sample_weight)
+        problem = self._problem(data, float(self.p), float(self.C))
         start = None
-        if np.array_equal(rows.classes, getattr(self, "classes_", ())):
-            start = self._warm_start(kernels, problem)
-        result = self._solve(solver, kernels, problem, start, callback)
-        return self._finish(kernels, rows, problem, result)
+        if np.array_equal(data.rows.classes, getattr(self, "classes_", ())):
+            start = self._warm_start(data.kernels, problem)
+        result = self._solve(data, problem, start)
+        return self._finish(data, problem, result)
+
+    def _rows(self, X: Any, y: Any, sample_weight: Any) -> TrainingLabels:
+        owner = type(self).__name__
+        return TrainingLabels.of(X, y, sample_weight, self.class_weight, owner=owner)
+
+    def _problem(self, data: Training, p: float, C: float) -> Problem:
+        rows, n_classes, norm = data.rows, len(data.rows.classes), LpGroupNorm(p)
+        loss = self._make_loss()
+        return Problem(data.bank, rows.target, n_classes, loss, norm, C, rows.weight)
+
+    def _make_loss(self) -> Loss:
+        return CLASS_LOSSES[self.loss]() if isinstance(self.loss, str) else self.loss
 
     def _finish(
         self,
-        kernels: KernelSet,
-        rows: TrainingLabels,
+        data: Any,
         problem: Problem,
         result: SolveResult,
         temperature: Temperature | None = None,
     ) -> Any:
         """Fitted attributes from the solution of a problem."""
+        rows, found = data.rows, result.model
         self.classes_ = rows.classes
-        found = result.model
         support = support_of(found.coef)
-        model = without_rows(BlockModel.from_expansion(kernels, found))
+        model = without_rows(BlockModel.from_expansion(data.kernels, found))
         labels = SupportLabels(rows.target[support], rows.weight[support])
         temperature = temperature or calibrate_later(problem, found, model)
         return self._store(model, labels, rows.kept[support], temperature, result)
 
-    @available_if(lambda self: streams_loss(self) and learns_online(self))
+    @available_if(learns_online)
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
     ) -> MKLClassifier:
@@ -277,26 +264,26 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
             All labels that will ever come; needed at the first call.
         sample_weight : array of shape (n,), optional
         """
+        check_parameters(self, self._rules)
         first = not hasattr(self, "_model")
         if first:
             classes = first_classes(classes)
+            specs = training_kernels(self.kernels, X, self.approximate)
         else:
             check_same_classes(classes, self.classes_)
             classes = self.classes_
         settings = self._online_settings(len(classes))
-        specs = []
-        if first:
-            specs = training_kernels(self.kernels, X, self.approximate, self.rank)
+        seed = draw_seed(self.random_state)
         X = self._check_X(X, reset=first)
         rows = TrainingLabels.of(X, y, sample_weight, self.class_weight, classes)
         if first:
-            kernels = self._fit_kernels(specs, X, rows.kept)
+            kernels = self._fit_kernels(specs, X, rows.kept, seed)
             step = OnlineStep.first(kernels, rows, settings)
         else:
             X = X[rows.kept]
             step = OnlineStep.next(self._model, self._labels, X, rows, settings)
         history = [] if first else self.history_
-        result = step.run(choose_generator(self.random_state), history)
+        result = step.run(np.random.default_rng(seed), history)
         self.classes_ = classes
         temperature = Temperature(result.temperature)
         return self._store(
@@ -342,12 +329,12 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
     def _online_settings(self, n_classes: int) -> OnlineSettings:
         return OnlineSettings(
             n_classes,
-            choose_loss(self.loss),
-            choose_norm(self.p),
-            require_number("C", self.C, 0.0),
-            self.storage,
+            self._make_loss(),
+            LpGroupNorm(float(self.p)),
+            float(self.C),
+            self._storage(),
             self.memory_limit,
-            choose_budget(self.budget, self.budget_policy),
+            Budget.of(self.budget),
         )
 
     def _store(

@@ -4,24 +4,13 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numpy as np
-
+from manykernels.banks import Storage
 from manykernels.base.stored import Fields
-from manykernels.inputs.parameters import choose_generator
-from manykernels.inputs.reporting import (
-    progress_callback,
-    shown_log,
-    warn_unless_converged,
-)
-from manykernels.inputs.tables import training_kernels
-from manykernels.inputs.targets import TrainingLabels
-from manykernels.mkl.choices import choose_loss, choose_solver
+from manykernels.inputs.parameters import Rules
+from manykernels.mkl.choices import CLASSIFIER
 from manykernels.mkl.classifier import MKLClassifier
-from manykernels.mkl.grid import Grid
-from manykernels.mkl.search import make_folds
-from manykernels.mkl.search_cv import SEARCHED, SearchMixin
+from manykernels.mkl.search import SEARCHED, Grid, SearchMixin, make_folds, search_rules
 from manykernels.mkl.tasks import ClassTask
-from manykernels.norms import LpGroupNorm
 
 
 class MKLClassifierCV(SearchMixin, MKLClassifier):
@@ -47,7 +36,7 @@ class MKLClassifierCV(SearchMixin, MKLClassifier):
     refit : bool, default=True
         Fit all rows with the best p and C; without it there is nothing to predict with.
     loss, solver, tol, max_iter, class_weight, psd : see MKLClassifier
-    approximate, rank, dtype, storage, memory_limit, storage_dir : see MKLClassifier
+    approximate, storage, memory_limit : see MKLClassifier
     callback : callable, optional
         Called with each line of the history of the last fit.
     verbose : int, default=0
@@ -75,6 +64,7 @@ MKLClassifier
     """
 
     _stored: ClassVar[Fields] = {**MKLClassifier._stored, **SEARCHED}
+    _rules: ClassVar[Rules] = search_rules(CLASSIFIER)
 
     def __init__(
         self,
@@ -92,11 +82,8 @@ MKLClassifier
         class_weight: Any = None,
         psd: Any = "check",
         approximate: str | None = None,
-        rank: int = 300,
-        dtype: str = "float32",
-        storage: str = "auto",
+        storage: str | Storage = "auto",
         memory_limit: int | str | None = None,
-        storage_dir: Any = None,
         callback: Any = None,
         verbose: int = 0,
         random_state: Any = None,
@@ -115,11 +102,8 @@ MKLClassifier
         self.class_weight = class_weight
         self.psd = psd
         self.approximate = approximate
-        self.rank = rank
-        self.dtype = dtype
         self.storage = storage
         self.memory_limit = memory_limit
-        self.storage_dir = storage_dir
         self.callback = callback
         self.verbose = verbose
         self.random_state = random_state
@@ -138,30 +122,23 @@ MKLClassifier
         groups : array of shape (n,), optional
             For splitters that keep groups together.
         """
-        grid, loss = Grid.of(self.ps, self.Cs), choose_loss(self.loss)
-        callback = progress_callback(self.verbose, self.tol, self.callback)
-        self._make_solver(0)  # raises early
-        specs = training_kernels(self.kernels, X, self.approximate, self.rank)
-        X = self._check_X(X, reset=True, min_rows=2)
-        rows = TrainingLabels.of(X, y, sample_weight, self.class_weight)
-        kernels = self._fit_kernels(specs, X, rows.kept)
-        bank = self._build_bank(kernels)
-        weighted = sample_weight is not None
+        grid = Grid.of(self.ps, self.Cs)
+        data = self._read(X, y, sample_weight)
+        rows = data.rows
         task = ClassTask(
-            rows.classes, rows.target, rows.weight, loss, self.scoring, weighted
+            rows.classes,
+            rows.target,
+            rows.weight,
+            self._make_loss(),
+            self.scoring,
+            sample_weight is not None,
         )
         folds = make_folds(self.cv, rows.target, groups, rows.kept, True)
-        ((p, C),) = self._choose(grid, bank, task, folds)
-        if not self.refit:
-            return self
-        problem = task.problem(bank, np.arange(len(rows.kept)), LpGroupNorm(p), C)
-        solver = self._make_solver(
-            int(choose_generator(self.random_state).integers(2**31))
-        )
-        with shown_log(self.verbose):
-            result = solver.solve(problem, None, callback)
-        warn_unless_converged(solver, result)
-        self._finish(kernels, rows, problem, result)
+        ((p, C),) = self._choose(grid, data, task, folds)
+        if self.refit:
+            problem = self._problem(data, p, C)
+            result = self._solve(data, problem)
+            self._finish(data, problem, result)
         return self
 
     @property
@@ -171,6 +148,3 @@ MKLClassifier
             "MKLClassifierCV has no partial_fit: it needs all rows to choose p and C; "
             "use MKLClassifier with the best ones."
         )
-
-    def _make_solver(self, seed: int) -> Any:
-        return choose_solver(self.solver, self.tol, self.max_iter, seed)

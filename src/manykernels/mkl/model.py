@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -26,8 +25,8 @@ from manykernels.norms import LpGroupNorm
 from manykernels.solvers.problem import Expansion
 
 SUM_ROWS = 4096  # support rows whose features are held at a time
-# In a file: shared by all outputs, or a column for each.
-WEIGHTS = Either(Floats("kernels", low=0.0), Floats("kernels", "outputs", low=0.0))
+# In a file: shared by all outputs, or a row for each.
+WEIGHTS = Either(Floats("kernels", low=0.0), Floats("outputs", "kernels", low=0.0))
 
 
 @storable(
@@ -40,7 +39,7 @@ class BlockModel:
     """scores(x) = sum_f weights_f sum_j k_f(x, x_j) coef_j over the support rows.
 
     Weights sum to one; the common factor is in the coefficients. Outputs share the
-    weights, or each has a column of its own. New rows are
+    weights, or each has a row of its own. New rows are
     evaluated in float64 whatever the storage, so that a row's scores do not depend on
     the rows it comes with.
 
@@ -56,15 +55,16 @@ class BlockModel:
 
     kernels: KernelSet  # reference rows are the support rows
     coef: Array  # (support rows, outputs)
-    weights: Array  # (kernels,) or (kernels, outputs)
+    weights: Array  # (kernels,) or (outputs, kernels)
 
     @classmethod
     def from_expansion(cls, kernels: KernelSet, model: Expansion) -> BlockModel:
         """Keep the support rows of a solution on the kernels' reference rows."""
         support = support_of(model.coef)
-        total = model.weights.sum(axis=0)
+        total = model.weights.sum(axis=-1)
         coef = total * model.coef[support]
-        return cls(kernels.for_new_rows(support), coef, model.weights / total)
+        weights = model.weights / total[..., None]
+        return cls(kernels.for_new_rows(support), coef, weights)
 
     def expansion(self, norm: LpGroupNorm) -> Expansion:
         """The same model on its support rows with the weights that solvers use.
@@ -77,15 +77,21 @@ class BlockModel:
         """Scores of new rows, shape (rows, outputs)."""
         if self.weights.ndim == 2:
             return np.asarray(self.block_scores(X).sum(axis=1))
-        parts = [self._combined(block) @ self.coef for block in self._blocks(X)]
-        return np.concatenate([*parts, np.empty((0, self.coef.shape[1]))])
+        parts, used = [np.empty((0, self.coef.shape[1]))], used_kernels(self.weights)
+        for _, block in self._used(used).cross(X):
+            combined = np.zeros(block.shape[1:])
+            for f in used:
+                combined += self.weights[f] * block[f]
+            parts.append(combined @ self.coef)
+        return np.concatenate(parts)
 
     def block_scores(self, X: Any) -> Array:
         """Each kernel's part of the scores, shape (rows, kernels, outputs)."""
         shape = (self.kernels.n_kernels, self.coef.shape[1])
+        weights = np.atleast_2d(self.weights).T  # (kernels, 1 or outputs)
         parts = [
-            np.moveaxis(block @ self.coef, 0, 1) * self.weights.reshape(shape[0], -1)
-            for block in self._blocks(X)
+            np.moveaxis(block @ self.coef, 0, 1) * weights
+            for _, block in self._used(used_kernels(self.weights)).cross(X)
         ]
         return np.concatenate([*parts, np.empty((0, *shape))])
 
@@ -94,17 +100,9 @@ class BlockModel:
         checks = _fits(self) | {"rows": self.kernels.holds_rows}
         require_all("a model on support rows", checks)
 
-    def _blocks(self, X: Any) -> Iterator[Array]:
-        """Values of new rows with the support rows, shape (kernels, some rows, N)."""
-        used = self.kernels.only(used_kernels(self.weights)).astype(np.float64)
-        return (block for _, block in used.cross(X))
-
-    def _combined(self, block: Array) -> Array:
-        """sum_f weights_f block_f, without the kernels that have no weight."""
-        combined = np.zeros(block.shape[1:])
-        for f in np.flatnonzero(self.weights):
-            combined += self.weights[f] * block[f]
-        return combined
+    def _used(self, kernels: NDArray[np.intp]) -> KernelSet:
+        """These kernels only, in double precision."""
+        return self.kernels.only(kernels).astype(np.float64)
 
 
 @storable(
@@ -135,7 +133,7 @@ class FeatureModel:
     kernels: KernelSet  # without rows; its support says which rows had coefficients
     blocks: list[Array]  # (feature columns, outputs) for every kernel
     coef: Array  # (support rows, outputs)
-    weights: Array  # (kernels,) or (kernels, outputs)
+    weights: Array  # (kernels,) or (outputs, kernels)
 
     @classmethod
     def from_rows(cls, model: BlockModel) -> FeatureModel:
@@ -147,7 +145,7 @@ class FeatureModel:
             rows = np.arange(start, min(start + SUM_ROWS, len(model.coef)))
             for f, phi in enumerate(kernels.restrict(rows).features() or []):
                 if phi is not None:
-                    blocks[f] += model.weights[f] * (phi.T @ model.coef[rows])
+                    blocks[f] += model.weights[..., f] * (phi.T @ model.coef[rows])
         return cls(model.kernels.without_rows(), blocks, model.coef, model.weights)
 
     def expansion(self, norm: LpGroupNorm) -> Expansion:
@@ -209,22 +207,22 @@ def used_kernels(weights: Array) -> NDArray[np.intp]:
 
     Examples
     --------
-    >>> used_kernels(np.array([[0.0, 0.0], [0.5, 0.0]])).tolist()
+    >>> used_kernels(np.array([[0.0, 0.5], [0.0, 0.0]])).tolist()
     [1]
     """
-    return np.flatnonzero(weights.reshape(len(weights), -1).any(axis=1))
+    return np.flatnonzero(np.atleast_2d(weights).any(axis=0))
 
 
 def _fits(model: Model) -> dict[str, Any]:
     """What must agree in every fitted model, and whether it does."""
     return {
         "coefficients": len(model.coef) == model.kernels.n_reference,
-        "weights": len(model.weights) == model.kernels.n_kernels,
-        "sum of the weights": np.allclose(model.weights.sum(axis=0), 1.0),
+        "weights": model.weights.shape[-1] == model.kernels.n_kernels,
+        "sum of the weights": np.allclose(model.weights.sum(axis=-1), 1.0),
     }
 
 
 def _expansion(coef: Array, weights: Array, norm: LpGroupNorm) -> Expansion:
     """Coefficients and weights with ||d||_r = 1 instead of a sum of one."""
-    normalized = np.apply_along_axis(norm.normalize_weights, 0, weights)
-    return Expansion(coef / normalized.sum(axis=0), normalized)
+    normalized = np.apply_along_axis(norm.normalize_weights, -1, weights)
+    return Expansion(coef / normalized.sum(axis=-1), normalized)

@@ -11,13 +11,16 @@ from sklearn.utils.multiclass import type_of_target
 
 from manykernels.banks import Bank, Storage, build_bank
 from manykernels.banks.alignment import alignments, target_alignments
-from manykernels.inputs.parameters import require_number
-from manykernels.inputs.tables import check_matrices, check_table, training_kernels
-from manykernels.inputs.targets import TrainingLabels
+from manykernels.inputs.data import (
+    TrainingLabels,
+    TrainingValues,
+    check_matrices,
+    check_table,
+    training_kernels,
+)
+from manykernels.inputs.parameters import OneOf, require_number
 from manykernels.kernels import KernelSet, reads_matrices
 from manykernels.losses import Squared
-from manykernels.mkl.choices import _listed
-from manykernels.mkl.values import TrainingValues
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Problem
 from manykernels.solvers.regression.ridge import held_out_residuals
@@ -79,11 +82,7 @@ def rank_kernels(
     >>> [rank.name for rank in rank_kernels(X, y, "rbf@0; rbf@1; rbf@2; rbf@3")][-1]
     'rbf@1'
     """
-    if method not in METHODS:
-        raise ValueError(
-            f"method must be one of {_listed(METHODS)}, got {method!r}; choose one of "
-            "these."
-        )
+    OneOf(*METHODS).check("method", method)
     C = require_number("C", C, 0.0)
     X, fitted = _fitted(X, kernels, psd, random_state)
     goal = _goal(X, y, task)
@@ -141,10 +140,7 @@ def _fitted(
 
 
 def _goal(X: Any, y: Any, task: str) -> _Goal:
-    if task not in TASKS:
-        raise ValueError(
-            f"task must be one of {_listed(TASKS)}, got {task!r}; choose one of these."
-        )
+    OneOf(*TASKS).check("task", task)
     if task == "auto" and y is not None:
         labels = type_of_target(y) in ("binary", "multiclass")
         task = "classification" if labels else "regression"

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from manykernels.banks import Storage
 from manykernels.banks.base import support_of
 from manykernels.base.stored import (
     Either,
@@ -18,23 +19,19 @@ from manykernels.base.stored import (
     Real,
     require_all,
 )
-from manykernels.inputs.parameters import require_number
-from manykernels.inputs.reporting import (
-    progress_callback,
-    shown_log,
-    warn_unless_converged,
-)
-from manykernels.inputs.tables import require_finite_scores, training_kernels
+from manykernels.inputs.data import TrainingValues, require_finite_scores
+from manykernels.inputs.parameters import Rules
+from manykernels.inputs.reporting import shown_log, warn_unless_converged
 from manykernels.kernels import KernelSet
-from manykernels.mkl.base import MKLEstimator
-from manykernels.mkl.choices import choose_norm
-from manykernels.mkl.model import BlockModel, without_rows
-from manykernels.mkl.per_target import side_by_side, solve_each
-from manykernels.mkl.regression_choices import (
-    choose_regression_loss,
-    choose_regression_solver,
+from manykernels.mkl.choices import REGRESSOR, VALUE_LOSSES, VALUE_SOLVERS
+from manykernels.mkl.estimator import (
+    MKLEstimator,
+    Training,
+    side_by_side,
+    solve_each,
 )
-from manykernels.mkl.values import TrainingValues
+from manykernels.mkl.model import BlockModel, without_rows
+from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Epoch, Expansion, Problem, SolveResult
 
 
@@ -80,18 +77,15 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
         What to do about given or custom kernels with negative eigenvalues.
     approximate : {"nystroem", "random_features", None}, default=None
         Approximate all kernels that say nothing of it themselves and have no exact
-        features; see :mod:`manykernels.kernels`.
-    rank : int, default=300
-        Columns of such an approximation; without `approximate` it means nothing.
-    dtype : {"float16", "float32", "float64"}, default="float64"
-        Precision of stored kernel values. Certificates and predictions are float64.
-    storage : str, default="auto"
-        Where kernel values live, see :func:`manykernels.banks.build_bank`.
+        features, see :mod:`manykernels.kernels`; "nystroem:500" with 500 columns
+        instead of 300.
+    storage : str or Storage, default="auto"
+        Where kernel values live, how precisely (float64 where a text says nothing) and
+        in which folder, such as "memmap" or "gram:float32", see
+        :class:`manykernels.Storage`. Certificates and predictions are float64.
     memory_limit : int or str, optional
         Bytes, or text such as "4GB", that kernels may take; by default most of the
         free memory.
-    storage_dir : path, optional
-        Folder for "memmap" in which finished files are kept and found again.
     warm_start : bool, default=False
         Start the next fit from the current solution where sizes agree.
     checkpoint : path, optional
@@ -140,6 +134,9 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
     True
     """
 
+    _rules: ClassVar[Rules] = REGRESSOR
+    _solvers = VALUE_SOLVERS
+    _precision = "float64"
     _stored: ClassVar[Fields] = {
         **MKLEstimator._stored,
         "intercept_": Either(Real(), Floats("targets")),
@@ -163,11 +160,8 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
         max_iter: int | None = None,
         psd: Any = "check",
         approximate: str | None = None,
-        rank: int = 300,
-        dtype: str = "float64",
-        storage: str = "auto",
+        storage: str | Storage = "auto",
         memory_limit: int | str | None = None,
-        storage_dir: Any = None,
         warm_start: bool = False,
         checkpoint: Any = None,
         callback: Any = None,
@@ -187,11 +181,8 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
         self.max_iter = max_iter
         self.psd = psd
         self.approximate = approximate
-        self.rank = rank
-        self.dtype = dtype
         self.storage = storage
         self.memory_limit = memory_limit
-        self.storage_dir = storage_dir
         self.warm_start = warm_start
         self.checkpoint = checkpoint
         self.callback = callback
@@ -207,28 +198,39 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
         y : array of shape (n,) or (n, n_targets)
         sample_weight : array of shape (n,), optional
         """
-        norm, C = choose_norm(self.p), require_number("C", self.C, 0.0)
-        loss = choose_regression_loss(self.loss, self.epsilon, self.threshold)
-        solver = choose_regression_solver(
-            self.solver, self.tol, self.max_iter, self.random_state
-        )
-        callback = progress_callback(self.verbose, self.tol, self.callback)
         self._check_checkpoint()
-        specs = training_kernels(self.kernels, X, self.approximate, self.rank)
-        X = self._check_X(X, reset=True, min_rows=2)
-        rows = TrainingValues.of(X, y, sample_weight, self.fit_intercept)
-        kernels = self._fit_kernels(specs, X, rows.kept)
-        bank, n_outputs = self._build_bank(kernels), rows.target.shape[1]
-        problem = Problem(bank, rows.target, n_outputs, loss, norm, C, rows.weight)
-        start = self._warm_start(kernels, problem)
+        data = self._read(X, y, sample_weight)
+        problem = self._problem(data, float(self.p), float(self.C))
+        start = self._warm_start(data.kernels, problem)
         if self.per_target_weights:
-            with shown_log(self.verbose):
-                results = solve_each(solver, problem, start, callback)
-            for result in results:
-                warn_unless_converged(solver, result)
-            return self._store_each(kernels, rows, results)
-        result = self._solve(solver, kernels, problem, start, callback)
-        return self._store(kernels, rows, result)
+            results = self._solve_each(data, problem, start)
+            return self._store_each(data, results)
+        return self._store(data, self._solve(data, problem, start))
+
+    def _rows(self, X: Any, y: Any, sample_weight: Any) -> TrainingValues:
+        return TrainingValues.of(X, y, sample_weight, self.fit_intercept)
+
+    def _problem(self, data: Training, p: float, C: float) -> Problem:
+        target, weight, norm = data.rows.target, data.rows.weight, LpGroupNorm(p)
+        loss, n_outputs = self._make_loss(), target.shape[1]
+        return Problem(data.bank, target, n_outputs, loss, norm, C, weight)
+
+    def _make_loss(self) -> Any:
+        if not isinstance(self.loss, str):
+            return self.loss
+        loss, parameters = VALUE_LOSSES[self.loss]
+        return loss(*(getattr(self, name) for name in parameters))
+
+    def _solve_each(
+        self, data: Training, problem: Problem, start: Expansion | None = None
+    ) -> list[SolveResult]:
+        """One result per target, each with kernel weights of its own."""
+        solver = self._make_solver(data.seed)
+        with shown_log(self.verbose):
+            results = solve_each(solver, problem, start, self._callback())
+        for result in results:
+            warn_unless_converged(solver, result)
+        return results
 
     def predict(self, X: Any) -> np.ndarray:
         """Predicted values, of shape (n,) or (n, n_targets) as y was."""
@@ -252,7 +254,7 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
         start = super()._warm_start(kernels, problem)
         if start is None or self.per_target_weights or start.weights.ndim == 1:
             return start
-        return Expansion(start.coef, start.weights.mean(axis=1))
+        return Expansion(start.coef, start.weights.mean(axis=0))
 
     def _check_checkpoint(self) -> None:
         if self.per_target_weights and self.checkpoint is not None:
@@ -262,28 +264,22 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
                 "the two out."
             )
 
-    def _store(
-        self, kernels: KernelSet, rows: TrainingValues, result: SolveResult
-    ) -> MKLRegressor:
+    def _store(self, data: Training, result: SolveResult) -> MKLRegressor:
         self.objective_: Any = result.objective
         self.duality_gap_: Any = result.duality_gap
         self.history_: list[Any] = result.history
         self.n_iter_ = len(result.history)
-        return self._store_model(kernels, rows, result.model)
+        return self._store_model(data, result.model)
 
-    def _store_each(
-        self, kernels: KernelSet, rows: TrainingValues, results: list[SolveResult]
-    ) -> MKLRegressor:
+    def _store_each(self, data: Training, results: list[SolveResult]) -> MKLRegressor:
         self.objective_ = np.array([result.objective for result in results])
         self.duality_gap_ = np.array([result.duality_gap for result in results])
         self.history_ = [result.history for result in results]
         self.n_iter_ = max(len(result.history) for result in results)
-        return self._store_model(kernels, rows, side_by_side(results))
+        return self._store_model(data, side_by_side(results))
 
-    def _store_model(
-        self, kernels: KernelSet, rows: TrainingValues, found: Expansion
-    ) -> MKLRegressor:
-        model = BlockModel.from_expansion(kernels, found)
+    def _store_model(self, data: Training, found: Expansion) -> MKLRegressor:
+        rows, model = data.rows, BlockModel.from_expansion(data.kernels, found)
         self._model = without_rows(model)
         self.support_ = rows.kept[support_of(found.coef)]
         self.intercept_ = float(rows.intercept[0]) if rows.flat else rows.intercept

@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar
 
-import numpy as np
-
+from manykernels.banks import Storage
 from manykernels.base.stored import Fields
-from manykernels.inputs.parameters import choose_generator
-from manykernels.inputs.reporting import (
-    progress_callback,
-    shown_log,
-    warn_unless_converged,
-)
-from manykernels.inputs.tables import training_kernels
-from manykernels.kernels import KernelSet
+from manykernels.inputs.parameters import Rules
 from manykernels.losses import Loss
-from manykernels.mkl.grid import Grid
-from manykernels.mkl.per_target import solve_each
-from manykernels.mkl.regression_choices import (
-    choose_regression_loss,
-    choose_regression_solver,
-)
+from manykernels.mkl.choices import REGRESSOR
+from manykernels.mkl.estimator import Training
 from manykernels.mkl.regressor import MKLRegressor
-from manykernels.mkl.search import make_folds
-from manykernels.mkl.search_cv import SEARCHED, SearchMixin
+from manykernels.mkl.search import (
+    SEARCHED,
+    Grid,
+    Pair,
+    SearchMixin,
+    make_folds,
+    search_rules,
+)
 from manykernels.mkl.tasks import ValueTask
-from manykernels.mkl.values import TrainingValues
-from manykernels.norms import LpGroupNorm
-from manykernels.solvers import Epoch, Problem, SolveResult
+from manykernels.solvers import SolveResult
 
 
 class MKLRegressorCV(SearchMixin, MKLRegressor):
@@ -60,7 +51,7 @@ class MKLRegressorCV(SearchMixin, MKLRegressor):
     solver, tol, max_iter, psd : see MKLRegressor
     per_target_weights : bool, default=False
         Learn the kernel weights, and choose p and C, for every target by itself.
-    approximate, rank, dtype, storage, memory_limit, storage_dir : see MKLRegressor
+    approximate, storage, memory_limit : see MKLRegressor
     callback : callable, optional
         Called with each line of the history of the last fit.
     verbose : int, default=0
@@ -87,6 +78,7 @@ duality_gap_, history_, n_iter_, n_features_in_, feature_names_in_ : see MKLRegr
     """
 
     _stored: ClassVar[Fields] = {**MKLRegressor._stored, **SEARCHED}
+    _rules: ClassVar[Rules] = search_rules(REGRESSOR)
 
     def __init__(
         self,
@@ -107,11 +99,8 @@ duality_gap_, history_, n_iter_, n_features_in_, feature_names_in_ : see MKLRegr
         max_iter: int | None = None,
         psd: Any = "check",
         approximate: str | None = None,
-        rank: int = 300,
-        dtype: str = "float64",
-        storage: str = "auto",
+        storage: str | Storage = "auto",
         memory_limit: int | str | None = None,
-        storage_dir: Any = None,
         callback: Any = None,
         verbose: int = 0,
         random_state: Any = None,
@@ -133,11 +122,8 @@ duality_gap_, history_, n_iter_, n_features_in_, feature_names_in_ : see MKLRegr
         self.max_iter = max_iter
         self.psd = psd
         self.approximate = approximate
-        self.rank = rank
-        self.dtype = dtype
         self.storage = storage
         self.memory_limit = memory_limit
-        self.storage_dir = storage_dir
         self.callback = callback
         self.verbose = verbose
         self.random_state = random_state
@@ -156,26 +142,23 @@ duality_gap_, history_, n_iter_, n_features_in_, feature_names_in_ : see MKLRegr
             For splitters that keep groups together.
         """
         grid = Grid.of(self.ps, self.Cs)
-        loss = choose_regression_loss(self.loss, self.epsilon, self.threshold)
-        exact = self._leaves_one_out(loss)
-        callback = progress_callback(self.verbose, self.tol, self.callback)
-        self._make_solver(0)  # raises early
-        specs = training_kernels(self.kernels, X, self.approximate, self.rank)
-        X = self._check_X(X, reset=True, min_rows=2)
-        rows = TrainingValues.of(X, y, sample_weight, self.fit_intercept)
-        kernels = self._fit_kernels(specs, X, rows.kept)
-        bank = self._build_bank(kernels)
-        task = self._task(rows, loss, sample_weight is not None)
-        labels = task.values[:, 0]
-        folds = None if exact else make_folds(self.cv, labels, groups, rows.kept, False)
-        pairs = self._choose(grid, bank, task, folds)
-        if self.refit:
-            every = np.arange(len(rows.kept))
-            problem = task.problem(bank, every, LpGroupNorm(2.0), 1.0)
-            self._refit(kernels, rows, problem, pairs, callback)
+        exact = self._leaves_one_out()
+        data = self._read(X, y, sample_weight)
+        task = self._task(data.rows, sample_weight is not None)
+        labels, kept = task.values[:, 0], data.rows.kept
+        folds = None if exact else make_folds(self.cv, labels, groups, kept, False)
+        pairs = self._choose(grid, data, task, folds)
+        if self.refit and self.per_target_weights:
+            self._refit_each(data, pairs)
+        elif self.refit:
+            problem = self._problem(data, *pairs[0])
+            result = self._solve(data, problem)
+            self._store(data, result)
         return self
 
-    def _leaves_one_out(self, loss: Loss) -> bool:
+    def _leaves_one_out(self) -> bool:
+        self._rules["loss"].check("loss", self.loss)
+        loss: Loss = self._make_loss()
         squared = loss.is_squared
         if isinstance(self.cv, str) and (self.cv != "loo" or not squared):
             raise ValueError(
@@ -185,46 +168,25 @@ duality_gap_, history_, n_iter_, n_features_in_, feature_names_in_ : see MKLRegr
             )
         return squared and (self.cv is None or isinstance(self.cv, str))
 
-    def _make_solver(self, seed: int) -> Any:
-        return choose_regression_solver(self.solver, self.tol, self.max_iter, seed)
-
-    def _task(self, rows: TrainingValues, loss: Loss, weighted: bool) -> ValueTask:
+    def _task(self, rows: Any, weighted: bool) -> ValueTask:
         return ValueTask(
             rows.target + rows.intercept,
             rows.weight,
-            loss,
+            self._make_loss(),
             self.scoring,
             weighted,
             self.fit_intercept,
             self.per_target_weights,
         )
 
-    def _refit(
-        self,
-        kernels: KernelSet,
-        rows: TrainingValues,
-        problem: Problem,
-        pairs: list[tuple[float, float]],
-        callback: Callable[[Epoch], object] | None,
-    ) -> None:
-        """Solve on all rows with the best pair; targets of the same pair together."""
-        solver = self._make_solver(
-            int(choose_generator(self.random_state).integers(2**31))
-        )
+    def _refit_each(self, data: Training, pairs: list[Pair]) -> None:
+        """Solve on all rows with the best pairs; targets of the same pair together."""
         results: dict[int, SolveResult] = {}
-        with shown_log(self.verbose):
-            for pair in dict.fromkeys(pairs):
-                which = [k for k, other in enumerate(pairs) if other == pair]
-                part = replace(problem, norm=LpGroupNorm(pair[0]), C=pair[1])
-                if not self.per_target_weights:
-                    results[0] = solver.solve(part, None, callback)
-                    continue
-                part = replace(part, target=part.target[:, which], n_outputs=len(which))
-                found = solve_each(solver, part, None, callback)
-                results |= dict(zip(which, found, strict=True))
-        for result in results.values():
-            warn_unless_converged(solver, result)
-        if self.per_target_weights:
-            self._store_each(kernels, rows, [results[k] for k in sorted(results)])
-        else:
-            self._store(kernels, rows, results[0])
+        for pair in dict.fromkeys(pairs):
+            which = [k for k, other in enumerate(pairs) if other == pair]
+            problem = self._problem(data, *pair)
+            target = problem.target[:, which]
+            problem = replace(problem, target=target, n_outputs=len(which))
+            found = self._solve_each(data, problem)
+            results |= dict(zip(which, found, strict=True))
+        self._store_each(data, [results[k] for k in sorted(results)])

@@ -1,28 +1,121 @@
-"""Scores of all p and C: warm paths along C, kernels computed once for all folds."""
+"""The search over p and C: warm paths along C, kernels computed once for all folds."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
+from scipy.stats import rankdata
 from sklearn.model_selection import check_cv
 
 from manykernels.banks import Bank
+from manykernels.base.stored import (
+    Columns,
+    Count,
+    Either,
+    Fields,
+    Floats,
+    Real,
+    Wholes,
+)
 from manykernels.base.threads import one_blas_thread
+from manykernels.inputs.parameters import (
+    Flag,
+    Number,
+    Rules,
+)
 from manykernels.inputs.reporting import counted_steps
-from manykernels.mkl.grid import Grid
-from manykernels.mkl.per_target import side_by_side, solve_each
+from manykernels.mkl.choices import EXPONENT
+from manykernels.mkl.estimator import Training, side_by_side, solve_each
 from manykernels.mkl.tasks import Task, ValueTask
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Expansion, Problem
 from manykernels.solvers.regression.ridge import held_out_residuals
 from manykernels.solvers.regression.ridge_targets import single
 
+DECADES = 3  # a number of Cs reaches from 10^-3 to 10^3
 FOLDS = 5  # where nothing is said
 Fold = tuple[np.ndarray, np.ndarray]  # rows to learn from, rows to predict
+Pair = tuple[float, float]  # p and C
+# What a search adds to a file.
+SEARCHED: Fields = {
+    "cv_results_": Columns(),
+    "best_index_": Either(Count(), Wholes("targets", low=0)),
+    "best_score_": Either(Real(nan=True), Floats("targets", nan=True)),
+    "best_p_": Either(Real(low=1.0, high=2.0), Floats("targets", low=1.0)),
+    "best_C_": Either(Real(low=0.0), Floats("targets", low=0.0)),
+}
+
+
+@dataclass(frozen=True)
+class Grid:
+    """All pairs of p and C; C rises along a path, so that fits start warm."""
+
+    ps: list[float]
+    Cs: list[float]
+
+    @classmethod
+    def of(cls, ps: Any, Cs: Any) -> Grid:
+        """From lists, single numbers, or for C the number of values.
+
+        Examples
+        --------
+        >>> Grid.of(1.5, 3).Cs
+        [0.001, 1.0, 1000.0]
+        """
+        if isinstance(Cs, Integral) and not isinstance(Cs, bool) and int(Cs) > 1:
+            Cs = np.logspace(-DECADES, DECADES, int(Cs)).tolist()
+        chosen = _numbers("Cs", Cs, "C", Number())
+        return cls(_numbers("ps", ps, "p", EXPONENT), sorted(set(chosen)))
+
+    @property
+    def pairs(self) -> list[Pair]:
+        """In the order of the tables: all C for the first p, and so on."""
+        return [(p, C) for p in self.ps for C in self.Cs]
+
+    def best(self, scores: np.ndarray) -> tuple[int, float]:
+        """Position of the best mean score, the first of equals, and the score."""
+        usable = np.where(np.isfinite(scores), scores, -np.inf)
+        place = int(np.argmax(usable))
+        return place, float(scores[place])
+
+    def results(self, scores: np.ndarray) -> dict[str, Any]:
+        """The table, in the form of scikit-learn's `cv_results_`.
+
+        `scores` has shape (folds, pairs).
+        """
+        mean = scores.mean(axis=0)
+        table: dict[str, Any] = {
+            "param_p": np.array([p for p, _ in self.pairs]),
+            "param_C": np.array([C for _, C in self.pairs]),
+            "params": [{"p": p, "C": C} for p, C in self.pairs],
+        }
+        for fold, row in enumerate(scores):
+            table[f"split{fold}_test_score"] = row
+        table["mean_test_score"] = mean
+        table["std_test_score"] = scores.std(axis=0)
+        worst = np.where(np.isfinite(mean), -mean, np.inf)
+        table["rank_test_score"] = rankdata(worst, method="min").astype(np.int32)
+        return table
+
+
+def _numbers(name: str, values: Any, each: str, rule: Number) -> list[float]:
+    """One or many numbers as a list, checked one by one."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        values = [values]
+    found = list(values)
+    if not found:
+        raise ValueError(
+            f"{name} must hold at least one number, got none; leave it out for the "
+            "default."
+        )
+    for value in found:
+        rule.check(each, value)
+    return [float(value) for value in found]
 
 
 @dataclass(frozen=True)
@@ -113,7 +206,7 @@ class Search:
         if model.weights.ndim == 1:
             return np.asarray(self.bank.combine(model.weights, held) @ coef)
         products = self.bank.block_scores(coef)[:, :, held]  # (targets, blocks, held)
-        return np.einsum("kfi,fk->ik", products, model.weights)
+        return np.einsum("kfi,kf->ik", products, model.weights)
 
 
 def _residuals(problem: Problem, model: Expansion, task: ValueTask) -> np.ndarray:
@@ -121,7 +214,7 @@ def _residuals(problem: Problem, model: Expansion, task: ValueTask) -> np.ndarra
         return held_out_residuals(problem, model.weights, task.center)
     columns = [
         held_out_residuals(single(problem, k), weights, task.center)
-        for k, weights in enumerate(model.weights.T)
+        for k, weights in enumerate(model.weights)
     ]
     return np.concatenate(columns, axis=1)
 
@@ -147,3 +240,50 @@ def _places(index: Any, kept: np.ndarray) -> np.ndarray:
     index = np.asarray(index)
     index = np.flatnonzero(index) if index.dtype == bool else index
     return np.searchsorted(kept, index[np.isin(index, kept)])
+
+
+def search_rules(rules: Rules) -> Rules:
+    """Rules for an estimator that is told ps and Cs in place of p and C."""
+    own = {name: rule for name, rule in rules.items() if name not in ("p", "C")}
+    return {**own, "refit": Flag()}
+
+
+class SearchMixin:
+    """Scores of every p and C, and the best of them."""
+
+    def _choose(
+        self, grid: Grid, data: Training, task: Task, folds: list[Fold] | None
+    ) -> list[Pair]:
+        """Set what the search found; the best (p, C) of every target, or one.
+
+        Without folds the scores are those of leave-one-out in closed form.
+        """
+        me: Any = self
+        shared = (data.seed, me.n_jobs, me.verbose)
+        search = Search(data.bank, task, grid, me._make_solver, *shared)
+        if folds is None:
+            scores = search.leave_one_out_scores()
+        else:
+            scores = search.fold_scores(folds)
+        return self._record(grid, scores, task.per_target)
+
+    def _record(self, grid: Grid, scores: np.ndarray, per_target: bool) -> list[Pair]:
+        self.cv_results_ = grid.results(scores.mean(axis=2))
+        means = scores.mean(axis=0)  # (pairs, targets or 1)
+        found = [grid.best(column) for column in means.T]
+        pairs = [grid.pairs[place] for place, _ in found]
+        if not per_target:
+            best: Any = (*found[0], *pairs[0])
+        else:
+            columns = zip(*found, strict=True), zip(*pairs, strict=True)
+            best = [np.array(values) for part in columns for values in part]
+            self.cv_results_["target_test_score"] = means
+        self.best_index_, self.best_score_, self.best_p_, self.best_C_ = best
+        return pairs
+
+    def _facts(self) -> dict[str, Any]:
+        best: dict[str, Any] = {}
+        for name in ("p", "C", "score"):
+            value = getattr(self, f"best_{name}_")
+            best[name] = value.tolist() if isinstance(value, np.ndarray) else value
+        return {**super()._facts(), "best": best}  # type: ignore[misc]

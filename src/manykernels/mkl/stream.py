@@ -6,7 +6,6 @@ import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,15 +13,14 @@ import numpy as np
 from manykernels.banks import Bank, OnDemandBank, Storage, build_bank
 from manykernels.base.stored import storable
 from manykernels.base.threads import one_blas_thread
-from manykernels.inputs.targets import TrainingLabels
+from manykernels.inputs.data import TrainingLabels
 from manykernels.kernels import KernelSet, reads_matrices
 from manykernels.losses import Loss
 from manykernels.mkl.calibration import fit_temperature
-from manykernels.mkl.choices import choose_norm
 from manykernels.mkl.model import BlockModel, Model, SupportLabels
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Epoch, InterruptedFitWarning, Problem
-from manykernels.solvers.budget import POLICIES, Budget
+from manykernels.solvers.budget import Budget
 from manykernels.solvers.loop import relative_gap
 from manykernels.solvers.problem import require_hinge
 from manykernels.solvers.stream import Stream
@@ -41,7 +39,15 @@ def learns_online(estimator: Any) -> bool:
             "partial_fit needs kernels on feature columns, got given matrices; call "
             "fit with one stack of all the rows."
         )
-    if choose_norm(estimator.p).p <= 1.0:
+    for name in ("loss", "p"):
+        estimator._rules[name].check(name, getattr(estimator, name))
+    loss = estimator._make_loss()
+    if not loss.has_hinge_dual:
+        raise ValueError(
+            f"partial_fit handles the hinge loss only, got the loss {loss.name!r}; use "
+            "loss='hinge', or fit."
+        )
+    if estimator.p <= 1.0:
         raise ValueError(
             f"partial_fit needs 1 < p <= 2, got p={estimator.p:g}; use for instance "
             "p=1.05, or fit for exactly sparse weights."
@@ -52,30 +58,6 @@ def learns_online(estimator: Any) -> bool:
             "which takes all the labels at once; write the weights out."
         )
     return True
-
-
-def choose_budget(budget: Any, policy: Any) -> Budget | None:
-    """The bound on the support, or None for no bound.
-
-    Examples
-    --------
-    >>> choose_budget(100, "oldest")
-    Budget(size=100, policy='oldest')
-    """
-    if policy not in POLICIES:
-        raise ValueError(
-            f"budget_policy must be one of {', '.join(map(repr, POLICIES))}, got "
-            f"{policy!r}; choose one of these."
-        )
-    if budget is None:
-        return None
-    whole = isinstance(budget, Integral) and not isinstance(budget, bool)
-    if not (whole and budget >= 1):
-        raise ValueError(
-            f"budget must be a positive whole number or None, got {budget!r}; choose "
-            "for instance 2000."
-        )
-    return Budget(int(budget), policy)
 
 
 @storable
@@ -104,7 +86,7 @@ class OnlineSettings:
     loss: Loss
     norm: LpGroupNorm
     C: float
-    storage: Storage | str
+    storage: Storage
     memory_limit: int | str | None
     budget: Budget | None = None
 
@@ -117,7 +99,7 @@ class OnlineSettings:
 
     def _bank(self, kernels: KernelSet) -> Bank:
         """A pass reads the kernel rows of updates once: no reason to store them all."""
-        if Storage.of(self.storage).kind in ("auto", "on_demand", "memmap"):
+        if self.storage.kind in ("auto", "on_demand", "memmap"):
             return OnDemandBank(kernels)
         return build_bank(kernels, self.storage, self.memory_limit)
 

@@ -12,9 +12,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_y
 
 from manykernels.base.stored import Labels
+from manykernels.inputs.data import TrainingLabels
 from manykernels.inputs.parameters import Flag, OneOf, check_parameters
 from manykernels.inputs.reporting import progress_callback
-from manykernels.inputs.targets import TrainingLabels
 from manykernels.losses.one_score import Logistic, SmoothedHinge
 from manykernels.products.polynomial_mkl import (
     RULES,

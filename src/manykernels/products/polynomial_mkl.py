@@ -23,6 +23,11 @@ from manykernels.base.stored import (
     require_all,
 )
 from manykernels.files import Saved, by_weight, certificate
+from manykernels.inputs.data import (
+    check_matrices,
+    check_table,
+    training_kernels,
+)
 from manykernels.inputs.parameters import (
     Flag,
     Number,
@@ -32,11 +37,6 @@ from manykernels.inputs.parameters import (
     choose_generator,
 )
 from manykernels.inputs.reporting import warn_unless_converged
-from manykernels.inputs.tables import (
-    check_matrices,
-    check_table,
-    training_kernels,
-)
 from manykernels.kernels import KernelSet, reads_matrices
 from manykernels.products.base import (
     BaseKernels,

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from manykernels.base.arrays import Array, Index
+from manykernels.base.stored import storable
 
 POLICIES = ("smallest", "oldest", "project")
 # Share of the mean diagonal that is added to it: kept rows may be nearly alike.
 RIDGE = 1e-3
 
 
+@storable
 @dataclass(frozen=True)
 class Budget:
     """At most `size` support rows, theta = sum_i coef_i phi(x_i) over these.
@@ -22,7 +26,7 @@ class Budget:
     ----------
     size : int
         Support rows to keep.
-    policy : {"smallest", "oldest", "project"}
+    policy : {"project", "smallest", "oldest"}
         "oldest" removes the rows that came first; "smallest" those with the smallest
         part ||coef_i|| sqrt(k(x_i, x_i)) of the norm, among equals the oldest;
         "project" removes the same and puts their projection in their place.
@@ -45,7 +49,26 @@ class Budget:
     """
 
     size: int
-    policy: str
+    policy: str = "project"
+
+    def __post_init__(self) -> None:
+        """Validate both."""
+        whole = isinstance(self.size, Integral) and not isinstance(self.size, bool)
+        if not (whole and self.size >= 1):
+            raise ValueError(
+                f"budget must be a positive whole number or None, got {self.size!r}; "
+                "choose for instance 2000."
+            )
+        if self.policy not in POLICIES:
+            raise ValueError(
+                f"policy of a budget must be one of {', '.join(map(repr, POLICIES))}, "
+                f"got {self.policy!r}; choose one of these."
+            )
+
+    @classmethod
+    def of(cls, value: Any) -> Budget | None:
+        """From a number of rows, or as it is; None for no bound."""
+        return value if value is None or isinstance(value, Budget) else cls(value)
 
     @property
     def projects(self) -> bool:

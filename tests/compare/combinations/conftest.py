@@ -40,4 +40,4 @@ def data(request):
 # What the references need: no rounding of kernels, and a gap close to zero.
 @pytest.fixture(scope="session")
 def exact():
-    return {"dtype": "float64", "tol": 1e-10, "random_state": 0}
+    return {"storage": "float64", "tol": 1e-10, "random_state": 0}

@@ -85,7 +85,7 @@ def test_scikit_learn(estimator, check):
 @pytest.mark.parametrize("make", ALL)
 def test_weights_equal_repetitions_in_scikit_learns_check(make):
     kernels = [RBF(0.1), RBF(1.0)]
-    model = make(kernels, tol=1e-14, max_iter=20, dtype="float64")
+    model = make(kernels, tol=1e-14, max_iter=20, storage="float64")
     check_sample_weight_equivalence_on_dense_data(make.__name__, model)
 
 
@@ -162,8 +162,10 @@ def test_classes_without_a_weight_are_not_predicted(make, labels, iris):
 @pytest.mark.parametrize("make", ALL)
 def test_kernels_on_demand_give_the_same(make, iris, exact):
     kernels = "rbf@0-1; rbf@2-3"
-    stored = make(kernels, storage="gram", **exact).fit(iris.X, iris.y)
-    model = make(kernels, storage="on_demand", **exact).fit(iris.X, iris.y)
+    stored = make(kernels, **exact | {"storage": "gram:float64"}).fit(iris.X, iris.y)
+    model = make(kernels, **exact | {"storage": "on_demand:float64"}).fit(
+        iris.X, iris.y
+    )
     np.testing.assert_allclose(
         model.decision_function(iris.X_new),
         stored.decision_function(iris.X_new),

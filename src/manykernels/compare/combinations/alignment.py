@@ -74,8 +74,8 @@ class AlignmentClassifier(CombinedKernelClassifier):
         "align" weighs every kernel by its own alignment.
     C : float, default=1.0
         Weight of the losses.
-    tol, max_iter, class_weight, psd, dtype, storage, memory_limit, storage_dir, \
-verbose, random_state : see `MKLClassifier`
+    tol, max_iter, class_weight, psd, storage, memory_limit, verbose, \
+random_state : see `MKLClassifier`
 
     Attributes
     ----------

@@ -19,8 +19,8 @@ class AveragedKernelClassifier(CombinedKernelClassifier):
         As in `MKLClassifier`.
     C : float, default=1.0
         Weight of the losses.
-    tol, max_iter, class_weight, psd, dtype, storage, memory_limit, storage_dir, \
-verbose, random_state : see `MKLClassifier`
+    tol, max_iter, class_weight, psd, storage, memory_limit, verbose, \
+random_state : see `MKLClassifier`
 
     Attributes
     ----------

@@ -12,17 +12,16 @@ import numpy as np
 from manykernels.banks import Bank
 from manykernels.banks.combined import weighted_sum
 from manykernels.base.arrays import Array
-from manykernels.inputs.parameters import Number, Rules, Whole, check_parameters
+from manykernels.inputs.data import TrainingLabels
+from manykernels.inputs.parameters import Rules, check_parameters, choose_generator
 from manykernels.inputs.reporting import (
     progress_callback,
     shown_log,
     warn_unless_converged,
 )
-from manykernels.inputs.tables import training_kernels
-from manykernels.inputs.targets import TrainingLabels
 from manykernels.kernels import KernelSet
 from manykernels.losses import MulticlassHinge
-from manykernels.mkl.choices import choose_solver
+from manykernels.mkl.choices import SHARED, make_solver
 from manykernels.mkl.classifier import MKLClassifier
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Expansion, Problem, SolveResult
@@ -34,6 +33,7 @@ class Training(NamedTuple):
     kernels: KernelSet
     bank: Bank
     rows: TrainingLabels
+    seed: int
     counts: Array | None  # weights of the rows as they came, without class weights
 
 
@@ -47,9 +47,7 @@ class CombinedKernelClassifier(MKLClassifier):
 
     _model: Any  # some combinations have models of another kind
     _rules: ClassVar[Rules] = {
-        "C": Number(),
-        "tol": Number(low_ok=True),
-        "max_iter": Whole(optional=True),
+        name: SHARED[name] for name in ("C", "tol", "max_iter", "psd", "storage")
     }
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -73,10 +71,8 @@ class CombinedKernelClassifier(MKLClassifier):
         max_iter: int | None = None,
         class_weight: Any = None,
         psd: Any = "check",
-        dtype: str = "float32",
-        storage: str = "auto",
+        storage: Any = "auto",
         memory_limit: int | str | None = None,
-        storage_dir: Any = None,
         verbose: int = 0,
         random_state: Any = None,
     ) -> None:
@@ -86,10 +82,8 @@ class CombinedKernelClassifier(MKLClassifier):
         self.max_iter = max_iter
         self.class_weight = class_weight
         self.psd = psd
-        self.dtype = dtype
         self.storage = storage
         self.memory_limit = memory_limit
-        self.storage_dir = storage_dir
         self.verbose = verbose
         self.random_state = random_state
 
@@ -113,24 +107,19 @@ class CombinedKernelClassifier(MKLClassifier):
         check_parameters(self, self._rules)
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Training:
-        specs = training_kernels(self.kernels, X)
-        X = self._check_X(X, reset=True, min_rows=2)
-        owner = type(self).__name__
-        rows = TrainingLabels.of(X, y, sample_weight, self.class_weight, owner=owner)
-        kernels = self._fit_kernels(specs, X, rows.kept)
-        bank = self._build_bank(kernels)
+        read = self._read(X, y, sample_weight)
         counts = None
         if sample_weight is not None:
-            counts = np.asarray(sample_weight, dtype=np.float64)[rows.kept]
-        return Training(kernels, bank, rows, counts)
+            counts = np.asarray(sample_weight, dtype=np.float64)[read.rows.kept]
+        return Training(*read, counts)
 
     def _learn(self, data: Training) -> Any:
         weights = normalized(self._find_weights(data))
-        problem = self._problem(weighted_sum(data.bank, weights), data.rows)
+        problem = self._svm(weighted_sum(data.bank, weights), data.rows)
         result = self._solve_one(problem)
         found = Expansion(result.model.weights[0] * result.model.coef, weights)
         problem, result = replace(problem, bank=data.bank), replace(result, model=found)
-        return self._finish(data.kernels, data.rows, problem, result)
+        return self._finish(data, problem, result)
 
     @abstractmethod
     def _find_weights(self, data: Training) -> Array:
@@ -140,7 +129,7 @@ class CombinedKernelClassifier(MKLClassifier):
         """The C of the SVM on the combined kernel."""
         return float(self.C)
 
-    def _problem(self, bank: Bank, rows: TrainingLabels) -> Problem:
+    def _svm(self, bank: Bank, rows: TrainingLabels) -> Problem:
         """The SVM on a bank of one block."""
         loss, norm, n_classes = MulticlassHinge(), LpGroupNorm(2.0), len(rows.classes)
         C = self._svm_C()
@@ -155,7 +144,8 @@ class CombinedKernelClassifier(MKLClassifier):
         return result
 
     def _make_solver(self, seed: Any) -> Any:
-        return choose_solver("auto", self.tol, self.max_iter, seed)
+        rng = choose_generator(seed)
+        return make_solver(self._solvers, "auto", self.tol, self.max_iter, rng)
 
     @property
     def partial_fit(self) -> Any:  # type: ignore[override]

@@ -17,8 +17,7 @@ from manykernels.compare.combinations.base import (
 )
 from manykernels.inputs.parameters import choose_generator
 from manykernels.losses import MulticlassHinge
-from manykernels.mkl.grid import Grid
-from manykernels.mkl.search import Search, make_folds
+from manykernels.mkl.search import Grid, Search, make_folds
 from manykernels.mkl.tasks import ClassTask
 
 
@@ -42,8 +41,8 @@ class BestKernelClassifier(CombinedKernelClassifier):
         None for the accuracy.
     n_jobs : int, optional
         Folds at a time.
-    tol, max_iter, class_weight, psd, dtype, storage, memory_limit, storage_dir, \
-verbose, random_state : see `MKLClassifier`
+    tol, max_iter, class_weight, psd, storage, memory_limit, verbose, \
+random_state : see `MKLClassifier`
 
     Attributes
     ----------

@@ -88,8 +88,8 @@ class EasyMKLClassifier(CombinedKernelClassifier):
         1 compares the means of the classes, small values the rows at the margin.
     C : float, default=1.0
         Weight of the losses.
-    tol, max_iter, class_weight, psd, dtype, storage, memory_limit, storage_dir, \
-verbose, random_state : see `MKLClassifier`
+    tol, max_iter, class_weight, psd, storage, memory_limit, verbose, \
+random_state : see `MKLClassifier`
 
     Attributes
     ----------
@@ -166,20 +166,20 @@ n_features_in_, feature_names_in_ : see `MKLClassifier`
             )
         model = Expansion(
             np.column_stack([one.coef for one in found]),
-            np.column_stack([one.weights for one in found]),
+            np.stack([one.weights for one in found]),
         )
         unseen = np.column_stack([one.unseen for one in found])
         temperature = Temperature(fit_temperature(unseen, rows.target, rows.weight))
-        problem = self._problem(data.bank, rows)  # for its labels and weights only
+        problem = self._svm(data.bank, rows)  # for its labels and weights only
         result = _together([one.result for one in found], model)
-        return self._finish(data.kernels, rows, problem, result, temperature)
+        return self._finish(data, problem, result, temperature)
 
     def _separate(self, data: Training, own: np.ndarray, weights: Array) -> _Separator:
         """The SVM that tells some rows from the others."""
         two = replace(
             data.rows, classes=np.arange(2), target=np.asarray(own, dtype=np.intp)
         )
-        problem = self._problem(weighted_sum(data.bank, weights), two)
+        problem = self._svm(weighted_sum(data.bank, weights), two)
         result = self._solve_one(problem)
         model = result.model
         unseen = leave_one_out_scores(problem, model)

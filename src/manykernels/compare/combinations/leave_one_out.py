@@ -97,8 +97,8 @@ class LeaveOneOutKernelClassifier(CombinedKernelClassifier):
         Kernels to choose at most; None for no bound.
     C : float, default=1.0
         Weight of the losses, squared ones for the choice and hinge losses then.
-    tol, max_iter, class_weight, psd, dtype, storage, memory_limit, storage_dir, \
-verbose, random_state : see `MKLClassifier`
+    tol, max_iter, class_weight, psd, storage, memory_limit, verbose, \
+random_state : see `MKLClassifier`
 
     Attributes
     ----------

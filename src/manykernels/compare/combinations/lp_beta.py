@@ -236,8 +236,8 @@ class LPBetaClassifier(CombinedKernelClassifier):
     cv : int, splitter or iterable, optional
         Leaves every row out once. None takes 5 folds with the same share of every
         class.
-    tol, max_iter, class_weight, psd, dtype, storage, memory_limit, storage_dir, \
-verbose, random_state : see `MKLClassifier`
+    tol, max_iter, class_weight, psd, storage, memory_limit, verbose, \
+random_state : see `MKLClassifier`
 
     Attributes
     ----------
@@ -315,7 +315,7 @@ verbose, random_state : see `MKLClassifier`
     def _learn_alone(self, data: Training, f: int, folds: list[Fold]) -> _Part:
         """The SVM of one kernel, on all rows and without every fold."""
         alone = weighted_sum(data.bank, only(f, data.bank.n_blocks))
-        problem = self._problem(alone, data.rows)
+        problem = self._svm(alone, data.rows)
         unseen = self._unseen_scores(problem, folds)
         result = self._solve_one(problem)
         coef = result.model.weights[0] * result.model.coef

@@ -114,8 +114,8 @@ class ProductKernelClassifier(CombinedKernelClassifier):
         ChiSquared or Distance, and 1 otherwise.
     C : float, default=1.0
         Weight of the losses.
-    tol, max_iter, class_weight, psd, dtype, storage, memory_limit, storage_dir, \
-verbose, random_state : see `MKLClassifier`
+    tol, max_iter, class_weight, psd, storage, memory_limit, verbose, \
+random_state : see `MKLClassifier`
 
     Attributes
     ----------
@@ -163,7 +163,7 @@ temperature_, n_features_in_, feature_names_in_ : see `MKLClassifier`
         bank = merged(data.bank, PowerProduct(power))
         if self.psd == "check" and not power.is_integer():
             _check_root(bank, power)
-        problem = self._problem(bank, data.rows)
+        problem = self._svm(bank, data.rows)
         result = self._solve_one(problem)
         coef = result.model.weights[0] * result.model.coef
         support = support_of(coef)

@@ -1,0 +1,215 @@
+"""What the estimators share: from X, y and parameters to a problem and its solution."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from manykernels.banks import Bank, Storage, build_bank
+from manykernels.base.stored import (
+    Count,
+    Fields,
+    Maybe,
+    Names,
+    Part,
+    Wholes,
+    require_all,
+)
+from manykernels.files import Saved, by_weight, certificate
+from manykernels.files.checkpoint import open_checkpoint
+from manykernels.inputs.data import RowsEstimator, training_kernels
+from manykernels.inputs.parameters import Rules, check_parameters, draw_seed
+from manykernels.inputs.reporting import (
+    progress_callback,
+    shown_log,
+    warn_if_long,
+    warn_unless_converged,
+)
+from manykernels.kernels import Kernel, KernelSet, reads_matrices
+from manykernels.mkl.choices import make_solver
+from manykernels.mkl.model import BlockModel, FeatureModel
+from manykernels.solvers import Auto, Expansion, Problem, SolveResult
+from manykernels.solvers.regression.ridge import Ridge
+from manykernels.solvers.regression.ridge_targets import single, solve_targets
+
+Callback = Callable[[Any], object]
+
+
+class Training(NamedTuple):
+    """Everything that an estimator learns from."""
+
+    kernels: KernelSet
+    bank: Bank
+    rows: Any  # TrainingLabels or TrainingValues
+    seed: int  # of everything random in this fit
+
+
+class MKLEstimator(Saved, RowsEstimator):
+    """Steps of a fit that do not depend on what is predicted, and files.
+
+    Subclasses have the parameters named here and rules for them, say in `_rows` what
+    to learn from, and have a fitted `_model`.
+    """
+
+    _rules: ClassVar[Rules]
+    _solvers: ClassVar[Mapping[str, Callable[..., Any]]]
+    _precision: ClassVar[str] = "float32"  # of kernel values, where nothing is said
+    _model: Any
+    _stored: ClassVar[Fields] = {
+        "_model": Part(BlockModel, FeatureModel),
+        "support_": Wholes("support rows", low=0),
+        "n_iter_": Count(),
+        "n_features_in_": Count(size="features"),
+        "feature_names_in_": Maybe(Names("features")),
+    }
+
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> Training:
+        """Check all there is to check, and compute the kernels."""
+        check_parameters(self, self._rules)
+        specs = training_kernels(self.kernels, X, getattr(self, "approximate", None))
+        X = self._check_X(X, reset=True, min_rows=2)
+        rows, seed = self._rows(X, y, sample_weight), draw_seed(self.random_state)
+        kernels = self._fit_kernels(specs, X, rows.kept, seed)
+        with shown_log(self.verbose):
+            warn_if_long(kernels)
+            bank = build_bank(kernels, self._storage(), self.memory_limit)
+        return Training(kernels, bank, rows, seed)
+
+    def _fit_kernels(
+        self, specs: list[Kernel], X: Any, kept: np.ndarray, seed: int
+    ) -> KernelSet:
+        """Kernels on the kept rows; only given matrices need the others' columns."""
+        given = reads_matrices(specs)
+        kernels = KernelSet.fit(
+            specs,
+            X if given or len(kept) == X.shape[0] else X[kept],
+            feature_names=getattr(self, "feature_names_in_", None),
+            dtype=self._storage().working_dtype,
+            psd=self.psd,
+            random_state=seed,
+        )
+        return kernels.restrict(kept) if len(kept) < kernels.n_train else kernels
+
+    def _storage(self) -> Storage:
+        return Storage.of(self.storage, self._precision)
+
+    def _solve(
+        self, data: Training, problem: Problem, start: Expansion | None = None
+    ) -> SolveResult:
+        """The best model that the solver finds."""
+        solver = self._make_solver(data.seed)
+        # Solvers from elsewhere need not know about checkpoints.
+        options = {}
+        if getattr(self, "checkpoint", None) is not None:
+            saved = open_checkpoint(self.checkpoint, data.kernels, problem, solver)
+            options = {"checkpoint": saved}
+        with shown_log(self.verbose):
+            result = solver.solve(problem, start, self._callback(), **options)
+        warn_unless_converged(solver, result)
+        return result
+
+    def _make_solver(self, seed: int) -> Any:
+        rng = np.random.default_rng(seed)
+        return make_solver(self._solvers, self.solver, self.tol, self.max_iter, rng)
+
+    def _callback(self) -> Callback | None:
+        return progress_callback(self.verbose, self.tol, self.callback)
+
+    def _warm_start(self, kernels: KernelSet, problem: Problem) -> Expansion | None:
+        """The earlier solution as a start, if it speaks of as many rows and kernels."""
+        if not self.warm_start or not hasattr(self, "_model"):
+            return None
+        known, n_outputs = self._model.kernels, self._model.coef.shape[1]
+        if not (
+            n_outputs == problem.n_outputs
+            and known.n_train == kernels.n_train
+            and known.n_kernels == kernels.n_kernels
+        ):
+            return None
+        start = self._model.expansion(problem.norm)
+        coef = np.zeros((kernels.n_train, n_outputs))
+        coef[known.support] = start.coef
+        rows = slice(None) if kernels.support is None else kernels.support
+        return Expansion(coef[rows], start.weights)
+
+    def _show_model(self) -> None:
+        """Attributes that follow from the model."""
+        self.kernel_names_ = list(self._model.kernels.names)
+        self.kernel_weights_ = self._model.weights
+        self.dual_coef_ = self._model.coef
+
+    def _require_fitted(self) -> None:
+        check_is_fitted(self, "dual_coef_")
+
+    def _restored(self) -> None:
+        kernels = self._model.kernels
+        given = reads_matrices(self.kernels)
+        require_all(
+            type(self).__name__,
+            {
+                "columns": kernels.width == self.n_features_in_,
+                "kernels": kernels.are_given == given,
+                "support rows": len(self.support_) == kernels.n_reference,
+            },
+        )
+        row = kernels.blank_row()
+        if row is not None and not np.isfinite(self._model.scores(row)).all():
+            raise ValueError("its scores are no finite numbers")
+        self._show_model()
+
+    def _fitted_kernels(self) -> list[Kernel]:
+        return list(self._model.kernels.kernels)
+
+    def _facts(self) -> dict[str, Any]:
+        names = getattr(self, "feature_names_in_", None)
+        facts = {
+            "features": self.n_features_in_,
+            "feature_names": None if names is None else [str(name) for name in names],
+            "support_rows": len(self.support_),
+            "kernels": by_weight(self.kernel_names_, self._shown_weights()),
+            "epochs": self.n_iter_,
+        }
+        return facts | self._certified()
+
+    def _shown_weights(self) -> Any:
+        """One weight per kernel: the mean where outputs have their own."""
+        return np.atleast_2d(self.kernel_weights_).mean(axis=0)
+
+    def _certified(self) -> dict[str, Any]:
+        return {"certificate": certificate(self)}
+
+
+def solve_each(
+    solver: Any,
+    problem: Problem,
+    start: Expansion | None,
+    callback: Callback | None,
+) -> list[SolveResult]:
+    """One result per target; exact solves share their work between the targets."""
+    starts = _rows_of(start, problem.n_outputs)
+    if isinstance(solver, Auto):
+        rng = np.random.default_rng(solver.random_state)
+        solver = solver.choose(problem, rng)
+    if isinstance(solver, Ridge):
+        return solve_targets(problem, solver, starts, callback)
+    return [
+        solver.solve(single(problem, k), one, callback)
+        for k, one in enumerate(starts or [None] * problem.n_outputs)
+    ]
+
+
+def _rows_of(model: Expansion | None, n_outputs: int) -> list[Expansion | None] | None:
+    """The model of each target; weights may be shared or a row per target."""
+    if model is None:
+        return None
+    weights = np.broadcast_to(model.weights, (n_outputs, model.weights.shape[-1]))
+    return [Expansion(model.coef[:, [k]], weights[k]) for k in range(n_outputs)]
+
+
+def side_by_side(results: list[SolveResult]) -> Expansion:
+    """Coefficients with a column per target, weights with a row per target."""
+    coef = np.concatenate([result.model.coef for result in results], axis=1)
+    return Expansion(coef, np.stack([r.model.weights for r in results]))
