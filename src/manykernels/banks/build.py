@@ -61,7 +61,8 @@ def build_bank(
     kind = storage.kind
     if kind == "auto":
         kind = _choose(kernels, storage, memory_limit)
-    _announce(kernels, kind, half)
+    if logger.isEnabledFor(logging.INFO):
+        _announce(kernels, kind, half)
     if kind == "sparse":
         blocks = [SparseGramBlock(matrix) for matrix in kernels.sparse_stack()]
         return BlockBank(blocks, kernels.names, kernels.dtype)

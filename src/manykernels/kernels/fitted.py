@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from operator import attrgetter
+from typing import Any, TypeAlias, get_args
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,10 +31,9 @@ from manykernels.kernels.given import (
     check_new_stack,
     fit_given,
     read_stack,
-    reads_stack,
 )
 from manykernels.kernels.maps import MappedGroup
-from manykernels.kernels.psd import Clip, Psd, check_psd_option, make_psd
+from manykernels.kernels.psd import Clip, Psd, make_psd
 from manykernels.kernels.rows import (
     BLOCK_BYTES,
     FeatureGroup,
@@ -56,6 +56,7 @@ from manykernels.kernels.sparse import sparse_matrices
 Group: TypeAlias = FeatureGroup | GivenGroup | MappedGroup
 
 
+PSD_OPTIONS = get_args(Psd)
 LARGEST_BLANK = 2**20  # numbers in a row of zeros that is worth a try
 
 
@@ -123,10 +124,6 @@ class KernelSet:
     clips: list[Clip | None] = field(default_factory=list)
     support: Values | None = None
 
-    def __post_init__(self) -> None:
-        """No kernel is clipped unless it is said."""
-        self.clips = self.clips or [None] * len(self.kernels)
-
     @classmethod
     def fit(
         cls,
@@ -162,11 +159,15 @@ class KernelSet:
             normalization and landmarks. Weights that are no whole numbers are taken
             relative to their mean.
         """
-        check_psd_option(psd)
+        if psd not in PSD_OPTIONS:
+            raise ValueError(
+                f"psd must be 'check', 'clip' or 'skip', got {psd!r}; choose one of "
+                f"these."
+            )
         precision = _float_dtype(dtype)
         resolved = list(kernels)
         groups: list[Group] = []
-        if reads_stack(kernels):
+        if _read_matrices(kernels):
             matrices = read_stack(X)
             n_columns, n_train = len(matrices), len(matrices[0])
             copies = row_copies(sample_weight, n_train)
@@ -186,10 +187,14 @@ class KernelSet:
                 else:
                     groups.append(MappedGroup.fit(columns, members, *data, rng))
         scalings = fit_scalings(groups, resolved, names, copies / copies.sum())
-        fitted = cls(resolved, names, groups, scalings, n_columns, n_train, precision)
-        # Threads of BLAS cost more than they bring on samples of 256 rows.
-        with one_blas_thread():
-            make_psd(fitted, psd, copies)
+        clips: list[Clip | None] = [None] * len(resolved)
+        fitted = cls(
+            resolved, names, groups, scalings, n_columns, n_train, precision, clips
+        )
+        if any(map(attrgetter("check_psd"), resolved)):
+            # Threads of BLAS cost more than they bring on samples of 256 rows.
+            with one_blas_thread():
+                make_psd(fitted, psd, copies)
         return fitted
 
     @property
@@ -295,14 +300,13 @@ class KernelSet:
         chosen = index if index.dtype == bool else index.astype(np.intp)
         index = np.arange(self.n_reference)[chosen]
         support = index if self.support is None else self.support[index]
-        groups = [
-            group.restrict(index, support, any(map(self.needs_all, group.members)))
-            for group in self.groups
-        ]
+        groups: list[Group] = []
         scalings = list(self.scalings)
-        for group in groups:
+        for group in self.groups:
+            keep_all = any(map(self.needs_all, group.members))
+            groups.append(group.restrict(index, support, keep_all))
             for f in group.members:
-                if not group.full:
+                if not groups[-1].full:
                     scalings[f] = scalings[f].restrict(index)
         return replace(self, groups=groups, scalings=scalings, support=support)
 
@@ -407,23 +411,23 @@ class KernelSet:
     @property
     def is_explicit(self) -> bool:
         """Whether :meth:`features` gives explicit features."""
-        return all(
-            self.kernels[f].has_features
-            and not (self.kernels[f].center and sp.issparse(group.everything().values))
-            for group in self.groups
-            for f in group.members
-        )
+        for group in self.groups:
+            for f in group.members:
+                kernel = self.kernels[f]
+                if not kernel.has_features:
+                    return False
+                if kernel.center and sp.issparse(group.everything().values):
+                    return False
+        return True
 
     @property
     def is_sparse(self) -> bool:
         """Whether every kernel has compact support, so that matrices are sparse."""
-        return all(
-            kernel.compact
-            and not kernel.center
-            and kernel.approximate is None
-            and clip is None
-            for kernel, clip in zip(self.kernels, self.clips, strict=True)
-        )
+        for kernel, clip in zip(self.kernels, self.clips, strict=True):
+            mapped = kernel.approximate is not None
+            if not kernel.compact or kernel.center or mapped or clip is not None:
+                return False
+        return True
 
     def sparse_stack(self) -> list[Any]:
         """CSR matrices of the reference rows, without ever holding a dense N x N."""
@@ -574,3 +578,16 @@ def _float_dtype(dtype: Any) -> np.dtype[Any]:
             f"dtype must be float32 or float64, got {got}; choose one of these."
         )
     return precision
+
+
+def _read_matrices(kernels: Sequence[Kernel]) -> bool:
+    """Whether the kernels read given matrices, all of them or none."""
+    families = list(map(attrgetter("family"), kernels))
+    given = families.count("given")
+    if given not in (0, len(families)) or not families:
+        problem = "got both in one set" if given else "got no kernel"
+        raise ValueError(
+            f"a set needs kernels that are either all on feature columns or all given "
+            f"as matrices, {problem}; fit them separately or choose one sort."
+        )
+    return given > 0

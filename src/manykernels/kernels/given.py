@@ -214,18 +214,6 @@ class GivenGroup:
         )
 
 
-def reads_stack(kernels: Sequence[Kernel]) -> bool:
-    """Whether the kernels read given matrices, all of them or none."""
-    given = {kernel.family == "given" for kernel in kernels}
-    if len(given) != 1:
-        problem = "got both in one set" if given else "got no kernel"
-        raise ValueError(
-            f"a set needs kernels that are either all on feature columns or all given "
-            f"as matrices, {problem}; fit them separately or choose one sort."
-        )
-    return given == {True}
-
-
 def fit_given(
     kernels: Sequence[Kernel],
     matrices: list[Values],

@@ -246,17 +246,18 @@ def _parse_value(value: str) -> Any:
 
 
 def _parse_columns(where: str, text: str) -> Columns:
-    parts = [part.strip() for part in where.split("+")]
+    columns: list[Any] = []
+    parts = list(map(str.strip, where.split("+")))
     if not all(parts):
         raise ValueError(
             f"columns must follow '@' and each '+', got {text!r}; write for instance "
             f"rbf@0-13 or rbf@age+pixel*."
         )
-    several = len(parts) > 1
-    columns = [item for part in parts for item in _parse_column(part, text)]
-    if not several and (len(columns) == 1 and not _RANGE.fullmatch(parts[0])):
-        return columns[0]
-    if any(isinstance(item, slice) for item in columns):
+    for part in parts:
+        columns += _parse_column(part, text)
+    if len(parts) == len(columns) == 1 and not _RANGE.fullmatch(parts[0]):
+        return columns[0]  # type: ignore[no-any-return]
+    if slice in map(type, columns):
         raise ValueError(
             f"a slice of columns must stand alone, got {text!r}; write a range such as "
             f"0-13 to join it with others."

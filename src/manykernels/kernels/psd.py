@@ -126,11 +126,3 @@ def clip_matrix(matrix: Values, copies: Values) -> Clip | None:
     kept = values > 1e-12 * values[-1]
     whiten = roots[:, None] * vectors[:, kept] / np.sqrt(values[kept])
     return Clip(whiten, matrix @ whiten)
-
-
-def check_psd_option(psd: str) -> None:
-    """Raise unless the option is known."""
-    if psd not in ("check", "clip", "skip"):
-        raise ValueError(
-            f"psd must be 'check', 'clip' or 'skip', got {psd!r}; choose one of these."
-        )

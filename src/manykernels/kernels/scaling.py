@@ -113,30 +113,32 @@ class Scaling:
 
     def restrict(self, index: Values) -> Scaling:
         """Keep the constants of the reference rows `index`."""
-        side = self.side(index)
-        return replace(
-            self, diagonal=self.diagonal[index], norms=side.norms, means=side.means
-        )
+        means = None if self.means is None else self.means[index]
+        norms = None if self.norms is None else self.norms[index]
+        return replace(self, diagonal=self.diagonal[index], norms=norms, means=means)
 
 
 def fit_scalings(
     groups: list[Group], kernels: list[Kernel], names: list[str], shares: Values
 ) -> list[Scaling]:
     """Training constants of every kernel; `shares` says how much each row counts."""
-    scalings: dict[int, Scaling] = {}
+    scalings: list[Any] = [None] * len(kernels)
     for group in groups:
-        means = _implicit_means(group, kernels, names, shares)
+        means: dict[int, Values] = {}
         for f in group.members:
-            diagonal = group.diagonal(kernels[f], names[f], group.everything())
+            kernel, everything = kernels[f], group.everything()
+            diagonal = group.diagonal(kernel, names[f], everything)
             scalings[f] = scaling = Scaling(diagonal)
-            if f in means:
-                scaling.means, scaling.shares = means[f], shares
-            elif kernels[f].center:
-                phi = group.features(kernels[f], group.everything())
+            if kernel.center and kernel.has_features:
+                phi = group.features(kernel, everything)
                 scaling.direction = np.asarray(phi.T @ shares, dtype=np.float64)
                 scaling.means = np.asarray(phi @ scaling.direction)
-            _fit_scaling(scaling, kernels[f], names[f], shares)
-    return [scalings[f] for f in range(len(kernels))]
+            elif kernel.center:
+                # One product serves all the centered kernels of a group.
+                means = means or _implicit_means(group, kernels, names, shares)
+                scaling.means, scaling.shares = means[f], shares
+            _fit_scaling(scaling, kernel, names[f], shares)
+    return scalings
 
 
 def _implicit_means(
@@ -145,12 +147,11 @@ def _implicit_means(
     """Mean values with the training rows, of centered kernels without features."""
     centered = [f for f in group.members if kernels[f].center]
     means = {f: np.empty(len(shares)) for f in centered if not kernels[f].has_features}
-    if means:
-        part_of_group = replace(group, members=list(means))
-        for part in row_blocks(len(shares), len(shares), 8, BLOCK_BYTES):
-            left, right = group.reference(part), group.everything()
-            for f, block in part_of_group.blocks(kernels, names, left, right):
-                means[f][part] = block @ shares
+    part_of_group = replace(group, members=list(means))
+    for part in row_blocks(len(shares), len(shares), 8, BLOCK_BYTES):
+        left, right = group.reference(part), group.everything()
+        for f, block in part_of_group.blocks(kernels, names, left, right):
+            means[f][part] = block @ shares
     return means
 
 
