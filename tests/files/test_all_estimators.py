@@ -125,6 +125,7 @@ CASES = {
         NEW,
     ),
 }
+RULES = {name: CASES[name][0]._rules for name in ESTIMATORS}
 METHODS = (
     "predict",
     "predict_proba",
@@ -240,6 +241,26 @@ def test_summaries_say_what_the_file_holds(pair):
     assert len(before) > 4
 
 
+@pytest.mark.parametrize("name", [name for name in ESTIMATORS if RULES[name]])
+def test_parameters_that_no_fit_allows_are_neither_saved_nor_loaded(
+    name, fitted, tmp_path
+):
+    path = tmp_path / "model"
+    model = fitted(name)
+    model.save(path)
+    content, arrays = read_container(path)
+    for parameter in RULES[name]:
+        forged = content["parameters"] | {parameter: {"part": "SquaredL2"}}
+        write_container(path, content | {"parameters": forged}, arrays)
+        with pytest.raises(ModelFileError, match=f"{parameter} .*SquaredL2"):
+            mk.load(path)
+    parameter = next(iter(RULES[name]))
+    before = getattr(model, parameter)
+    with pytest.raises((TypeError, ValueError), match=parameter):
+        model.set_params(**{parameter: mk.norms.SquaredL2()}).save(path)
+    model.set_params(**{parameter: before})
+
+
 def test_unfitted_estimators_are_not_saved(tmp_path):
     for name, (model, _, _) in CASES.items():
         with pytest.raises(ValueError, match="not fitted yet"):
@@ -263,6 +284,7 @@ def test_code_and_paths_are_neither_written_nor_read(kind, tmp_path, monkeypatch
 
 
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of numbers that were forged
 @pytest.mark.parametrize("change", [strange_values, strange_arrays])
 @pytest.mark.parametrize("name", CASES)
 def test_forged_files_are_refused_or_predict(name, change, fitted, tmp_path):

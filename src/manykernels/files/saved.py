@@ -56,6 +56,7 @@ class Saved:
     """
 
     input_kind: ClassVar[str] = "rows"  # or "sequences", "sentences"
+    _rules: ClassVar[Mapping[str, Any]] = {}  # for parameters, as `fit` checks them
     _stored: ClassVar[Fields]
     _required: ClassVar[tuple[str, ...]] = ()  # parameters that must not be left out
 
@@ -73,6 +74,7 @@ class Saved:
         path : str or path
         """
         self._require_fitted()
+        self._require_allowed()
         arrays: Arrays = []
         content = {
             "estimator": type(self).__name__,
@@ -103,6 +105,11 @@ class Saved:
                 if not isinstance(rule, Maybe)
             ],
         )
+
+    def _require_allowed(self) -> None:
+        """Parameters may have changed since the fit; no file holds what none allows."""
+        for name, rule in self._rules.items():
+            rule.check(name, getattr(self, name))
 
     def _fitted_values(self) -> dict[str, Any]:
         """What the file holds, by the names in `_stored`."""
@@ -191,6 +198,7 @@ def _restore(content: Any, arrays: Arrays, functions: Functions | None) -> Any:
     parameters = _read(content["parameters"], arrays, functions)
     _require_known(parameters, set(cls._get_param_names()) - set(NEVER))
     estimator = cls(**parameters)
+    estimator._require_allowed()
     fitted = _read(content["fitted"], arrays, functions)
     _require_known(fitted, set(cls._stored))
     needed = {
