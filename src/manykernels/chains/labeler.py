@@ -136,6 +136,7 @@ class SequenceLabeler(Saved, BaseEstimator):
     """
 
     input_kind = "sequences"
+    _rules = RULES
     _stored = {
         "classes_": stored.Labels("labels"),
         "_model": Part(SequenceModel),
@@ -197,7 +198,7 @@ class SequenceLabeler(Saved, BaseEstimator):
             Labels of any type, one per position.
         sample_weight : array of shape (n_sequences,), optional
         """
-        check_parameters(self, RULES)
+        check_parameters(self, self._rules)
         callback = progress_callback(self.verbose, None, self.callback)
         positions, labels = self._read_training(X, y)
         classes = require_labels(labels)
@@ -228,7 +229,7 @@ class SequenceLabeler(Saved, BaseEstimator):
         classes : array, optional
             All labels that will ever come; those of the first y if not given.
         """
-        check_parameters(self, RULES)
+        check_parameters(self, self._rules)
         past: SequenceModel | None = getattr(self, "_model", None)
         if past is None:
             positions, labels = self._read_training(X, y)

@@ -76,6 +76,7 @@ class ChainResult:
     average=FLAG,
     random_state=Maybe(Count()),
 )
+@storable
 @dataclass(frozen=True)
 class OnlineProximal:
     r"""w <- prox_J( ... prox_1(w - eta g)), then projection on a ball.

@@ -71,7 +71,8 @@ def to_plain(value: Any, arrays: Arrays) -> Any:
     if isinstance(value, np.dtype):
         return {"dtype": value.name}
     name = type(value).__name__
-    if _is_declared(name) and STORABLE[name].cls is type(value):
+    known = _is_declared(name, type(value).__module__)
+    if known and STORABLE[name].cls is type(value):
         return {"part": name, **_fields(value, arrays)}
     raise TypeError(
         f"expected numbers, text, arrays and objects of manykernels to save, got "
@@ -107,12 +108,10 @@ def from_plain(value: Any, arrays: Arrays, functions: Functions | None = None) -
     raise ValueError(f"unknown data {form!r}")
 
 
-def _is_declared(name: str) -> bool:
-    if name not in STORABLE:
-        # Nothing else imports the rivals, so they may not have been asked yet.
-        rivals = import_module(RIVALS)
-        if name in rivals.__all__:
-            _register(rivals, "solve")
+def _is_declared(name: str, module: str = RIVALS) -> bool:
+    """Whether files may hold a class; rivals are asked late, as nobody imports them."""
+    if name not in STORABLE and module.startswith(RIVALS):
+        _register(import_module(RIVALS), "solve")
     return name in STORABLE
 
 

@@ -96,15 +96,12 @@ class Saved:
         """The part of `summary` that is the class's own."""
         return {}
 
+    @classmethod
+    def _needed(cls) -> list[str]:
+        return [k for k, rule in cls._stored.items() if not isinstance(rule, Maybe)]
+
     def _require_fitted(self) -> None:
-        check_is_fitted(
-            self,
-            [
-                name
-                for name, rule in self._stored.items()
-                if not isinstance(rule, Maybe)
-            ],
-        )
+        check_is_fitted(self, self._needed())
 
     def _require_allowed(self) -> None:
         """Parameters may have changed since the fit; no file holds what none allows."""
@@ -201,10 +198,10 @@ def _restore(content: Any, arrays: Arrays, functions: Functions | None) -> Any:
     estimator._require_allowed()
     fitted = _read(content["fitted"], arrays, functions)
     _require_known(fitted, set(cls._stored))
-    needed = {
-        k: r for k, r in cls._stored.items() if k in fitted or not isinstance(r, Maybe)
-    }
-    check_fields(name, needed, fitted)
+    if missing := sorted(set(cls._needed()) - set(fitted)):
+        raise ValueError(f"it lacks {', '.join(missing)}")
+    rules = {key: rule for key, rule in cls._stored.items() if key in fitted}
+    check_fields(name, rules, fitted)
     vars(estimator).update(fitted)
     with np.errstate(all="ignore"):
         estimator._restored()

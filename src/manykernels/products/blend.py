@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from manykernels.base.arrays import Array, Index
+from manykernels.base.stored import storable
 from manykernels.base.threads import one_blas_thread
 from manykernels.losses.one_score import ScoreLoss
 from manykernels.products.base import Product, RankOneKernels, n_products
@@ -77,6 +78,7 @@ def modes(degree: int) -> tuple[Mode, ...]:
     )
 
 
+@storable
 @dataclass(frozen=True)
 class ProductBlend:
     r"""f = sum_m v_m f_m with :math:`v \ge 0, \sum_m v_m = 1`, one f_m for each mode.

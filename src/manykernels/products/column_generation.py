@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from manykernels.base.stored import storable
 from manykernels.base.threads import one_blas_thread
 from manykernels.products.base import BaseKernels, Product, RankOneKernels
 from manykernels.products.pricing import AFFORDABLE, Pricing
@@ -24,6 +25,7 @@ FACTOR = 10.0**0.5  # between neighboring C on the way to a large one
 LOOSE = 0.2  # violation that is small enough to go on to the next C
 
 
+@storable
 @dataclass(frozen=True)
 class ColumnGeneration:
     r"""Add the products that violate :math:`a^\top K_i a / \rho_i^2 \le \|w\|^2`.

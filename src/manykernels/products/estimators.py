@@ -115,6 +115,8 @@ class PolynomialMKLRegressor(RegressorMixin, PolynomialMKL):
     1.0
     """
 
+    _rules = {**RULES, "fit_intercept": Flag()}
+
     def __init__(
         self,
         degree: int = 3,
@@ -153,7 +155,7 @@ class PolynomialMKLRegressor(RegressorMixin, PolynomialMKL):
         X : table (array, data frame) or kernel matrices
         y : array of shape (n,)
         """
-        check_parameters(self, {**RULES, "fit_intercept": Flag()})
+        check_parameters(self, self._rules)
         rho = choose_degree_weights(self.degree, self.degree_weights)
         p, solver = choose_p(self.p), choose_fit(self)
         tol = choose_tol(self.solver, self.p)
@@ -280,6 +282,7 @@ class PolynomialMKLClassifier(ClassifierMixin, PolynomialMKL):
     ['x3', '*', 'x7']
     """
 
+    _rules = {**RULES, "loss": OneOf(*LOSSES)}
     _stored = {**PolynomialMKL._stored, "classes_": Labels("classes")}
 
     def __init__(
@@ -321,7 +324,7 @@ class PolynomialMKLClassifier(ClassifierMixin, PolynomialMKL):
         y : array of shape (n,)
             Labels of any type.
         """
-        check_parameters(self, {**RULES, "loss": OneOf(*LOSSES)})
+        check_parameters(self, self._rules)
         rho = choose_degree_weights(self.degree, self.degree_weights)
         p, loss, solver = choose_p(self.p), LOSSES[self.loss](), choose_fit(self)
         tol = choose_tol(self.solver, self.p)

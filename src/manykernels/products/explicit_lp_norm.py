@@ -11,12 +11,14 @@ import numpy as np
 
 from manykernels.base.arrays import Array
 from manykernels.base.memory import require_memory
+from manykernels.base.stored import storable
 from manykernels.products.base import BaseKernels, Product, RankOneKernels, all_products
 from manykernels.products.machine import InnerSolver
 from manykernels.products.problem import ProductExpansion, ProductProblem
 from manykernels.solvers.loop import Callback, Iterate, Resumable, SolveResult, run
 
 
+@storable
 @dataclass(frozen=True)
 class ExplicitLpNorm:
     r"""Alternate kernel machine and :math:`\theta_i \propto (\rho_i\|w_i\|)^{2-p}`.

@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from manykernels.base.arrays import Array
+from manykernels.base.stored import storable
 from manykernels.base.threads import one_blas_thread
 from manykernels.products.base import BaseKernels, Product, RankOneKernels, multiplicity
 from manykernels.products.machine import (
@@ -102,6 +103,7 @@ def _pick(masses: Array, rng: np.random.Generator) -> int:
 CERTIFY_WORK = 2e9  # multiply-adds that a certificate may take
 
 
+@storable
 @dataclass(frozen=True)
 class RandomizedMirrorDescent:
     r"""theta <- project(theta - step * gradient estimate), theta the kernel weights.

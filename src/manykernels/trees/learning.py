@@ -118,6 +118,7 @@ class TreeRule:
 @storable(
     update=OneOf(*UPDATES), step=Maybe(Real(0.0, above=True)), average=stored.FLAG
 )
+@storable
 @dataclass(frozen=True)
 class TreeLearning:
     """Which steps a parser takes, and which of the weights on the way it keeps.

@@ -129,6 +129,7 @@ class DependencyParser(Saved, BaseEstimator):
     """
 
     input_kind = "sentences"
+    _rules = RULES
     _stored = {
         "_layout": Part(Layout),
         "_places": Wholes("weights", low=0),  # of the weights that are not zero
@@ -339,7 +340,7 @@ class DependencyParser(Saved, BaseEstimator):
 
     def _check_parameters(self) -> None:
         """Refuse parameters that no fit can follow, alone or together."""
-        parameters.check_parameters(self, RULES)
+        parameters.check_parameters(self, self._rules)
         self._rule(1, False)
         if self.n_templates is not None and not self.refit:
             raise ValueError(
