@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
 
 from manykernels.base.arrays import Array
+from manykernels.base.stored import storable
 from manykernels.hot.regression import residual_sweeps
 from manykernels.losses.base import Loss
 from manykernels.solvers.loop import (
@@ -35,6 +36,7 @@ STILL = 1e-12  # changes, relative to the largest coefficient, that end the swee
 JITTER = 1e-10  # of the mean diagonal, where a kernel is singular
 
 
+@storable
 @dataclass(frozen=True)
 class RegressionAscent:
     r"""Freeze d, solve the dual on :math:`K_d = \sum_f d_f K_f`, update d, repeat.

@@ -18,6 +18,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, lapack, solve_trian
 
 from manykernels.banks.base import Bank
 from manykernels.base.arrays import Array
+from manykernels.base.stored import storable
 from manykernels.base.threads import one_blas_thread
 from manykernels.solvers.loop import (
     Callback,
@@ -40,6 +41,7 @@ DIRECT_ROWS = 10_000  # above which Cholesky factors take minutes
 logger = logging.getLogger(__name__)
 
 
+@storable
 @dataclass(frozen=True)
 class Ridge:
     r"""Minimize :math:`J(d) = \frac12 tr(Y^\top (K_d + D)^{-1} Y)` over the weights d.
