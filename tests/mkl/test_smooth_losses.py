@@ -166,3 +166,32 @@ def test_smooth_solvers_name_what_they_cannot_do(solver, iris):
 def test_unknown_losses_are_listed(iris):
     with pytest.raises(ValueError, match="'hinge', 'log', 'smoothed_hinge'"):
         MKLClassifier(loss="logistic").fit(iris.X, iris.y)
+
+
+@pytest.mark.parametrize("loss", ["hinge", *SMOOTH])
+@pytest.mark.parametrize("n_classes", [2, 3, 4])
+def test_every_loss_learns_two_to_four_classes(loss, n_classes):
+    rng = np.random.default_rng(n_classes)
+    y = np.arange(120) % n_classes
+    X = rng.normal(size=(120, 5)) + 2.0 * np.eye(5)[y]
+    model = MKLClassifier(KERNELS, loss=loss, random_state=0).fit(X, y)
+    assert model.duality_gap_ <= 1e-2 * model.objective_
+    assert model.score(X, y) > 0.8
+    assert model.dual_point_.shape == (120, n_classes)
+
+
+@pytest.mark.parametrize("solver", ["auto", "dual_ascent", "obscure", "pegasos"])
+def test_the_dual_point_certifies_the_gap(solver, iris):
+    model = MKLClassifier(KERNELS, p=1.5, C=2.0, solver=solver, dtype="float64")
+    model.set_params(random_state=0).fit(iris.X, iris.y)
+    kernels = mk.kernels.KernelSet.fit(KERNELS, iris.X)
+    bank = mk.banks.build_bank(kernels)
+    norm, loss = mk.norms.LpGroupNorm(1.5), mk.losses.MulticlassHinge()
+    weight = np.ones(len(iris.y))
+    problem = mk.solvers.Problem(bank, iris.y, 3, loss, norm, 2.0, weight)
+    point = model.dual_point_
+    bound = problem.dual_bound(point, problem.theta_norms(point))
+    assert model.objective_ - bound <= model.duality_gap_ * (1.0 + 1e-4) + 1e-9
+    own = point[np.arange(len(iris.y)), iris.y]
+    assert own.min() >= -1e-9
+    assert own.max() <= 2.0 + 1e-6

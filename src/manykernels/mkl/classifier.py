@@ -126,6 +126,9 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         earlier support rows followed by the new rows.
     objective_, duality_gap_ : float
         Primal value (divided by C n) and how far it can be above the optimum.
+    dual_point_ : array of shape (n, n_classes) or None
+        The dual point that certifies `duality_gap_`, a row per training row of positive
+        weight; not saved, and gone after `partial_fit`.
     history_ : list of Epoch
         epoch, time, objective, relative gap and updates, one line per epoch; a call
         to `partial_fit` adds a line with the accuracy on its rows before it learned.
@@ -285,6 +288,7 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         history = [] if first else self.history_
         result = step.run(np.random.default_rng(seed), history)
         self.classes_ = classes
+        self.__dict__.pop("dual_point_", None)  # of other rows
         temperature = Temperature(result.temperature)
         return self._store(
             result.model, result.labels, result.support, temperature, result

@@ -109,6 +109,7 @@ class MKLEstimator(Saved, RowsEstimator):
         with shown_log(self.verbose):
             result = solver.solve(problem, start, self._callback(), **options)
         warn_unless_converged(solver, result)
+        self.dual_point_ = result.dual_coef
         return result
 
     def _make_solver(self, seed: int) -> Any:

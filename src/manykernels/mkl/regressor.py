@@ -113,6 +113,9 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
     objective_, duality_gap_ : float, or array of shape (n_targets,)
         Primal value (divided by C n) and how far it can be above the optimum; for
         every target by itself with `per_target_weights`.
+    dual_point_ : array of shape (n, n_targets)
+        The dual point that certifies `duality_gap_`, a row per training row of positive
+        weight; a column per target with `per_target_weights`. Not saved.
     history_ : list of Epoch
         epoch, time, objective, relative gap and updates, one line per epoch; a list
         per target with `per_target_weights`.
@@ -230,6 +233,8 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
             results = solve_each(solver, problem, start, self._callback())
         for result in results:
             warn_unless_converged(solver, result)
+        points = [one.dual_coef for one in results if one.dual_coef is not None]
+        self.dual_point_ = np.hstack(points) if len(points) == len(results) else None
         return results
 
     def predict(self, X: Any) -> np.ndarray:
