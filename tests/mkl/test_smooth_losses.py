@@ -182,7 +182,7 @@ def test_every_loss_learns_two_to_four_classes(loss, n_classes):
 
 @pytest.mark.parametrize("solver", ["auto", "dual_ascent", "obscure", "pegasos"])
 def test_the_dual_point_certifies_the_gap(solver, iris):
-    model = MKLClassifier(KERNELS, p=1.5, C=2.0, solver=solver, dtype="float64")
+    model = MKLClassifier(KERNELS, p=1.5, C=2.0, solver=solver, storage="float64")
     model.set_params(random_state=0).fit(iris.X, iris.y)
     kernels = mk.kernels.KernelSet.fit(KERNELS, iris.X)
     bank = mk.banks.build_bank(kernels)
