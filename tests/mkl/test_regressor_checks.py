@@ -12,14 +12,9 @@ from manykernels.kernels import RBF, Linear
 
 # What this check passes is no kernel matrix.
 NOT_SQUARE = "the check passes a feature table where a square matrix is due"
-# "scale" and the like look at the rows, not at their weights: numbers, below.
-WEIGHTS = "default kernels take their width from the rows, whatever these weigh"
 
 EXEMPT = {
-    "columns": {
-        "check_sample_weight_equivalence_on_dense_data": WEIGHTS,
-        "check_sample_weight_equivalence_on_sparse_data": WEIGHTS,
-    },
+    "columns": {},
     "given": {"check_estimators_nan_inf": NOT_SQUARE},
 }
 

@@ -280,7 +280,7 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         X = self._check_X(X, reset=first)
         rows = TrainingLabels.of(X, y, sample_weight, self.class_weight, classes)
         if first:
-            kernels = self._fit_kernels(specs, X, rows.kept, seed)
+            kernels = self._fit_kernels(specs, X, rows.kept, seed, sample_weight)
             step = OnlineStep.first(kernels, rows, settings)
         else:
             X = X[rows.kept]

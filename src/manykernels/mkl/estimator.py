@@ -72,20 +72,31 @@ class MKLEstimator(Saved, RowsEstimator):
         specs = training_kernels(self.kernels, X, getattr(self, "approximate", None))
         X = self._check_X(X, reset=True, min_rows=2)
         rows, seed = self._rows(X, y, sample_weight), draw_seed(self.random_state)
-        kernels = self._fit_kernels(specs, X, rows.kept, seed)
+        kernels = self._fit_kernels(specs, X, rows.kept, seed, sample_weight)
         with shown_log(self.verbose):
             warn_if_long(kernels)
             bank = build_bank(kernels, self._storage(), self.memory_limit)
         return Training(kernels, bank, rows, seed)
 
     def _fit_kernels(
-        self, specs: list[Kernel], X: Any, kept: np.ndarray, seed: int
+        self,
+        specs: list[Kernel],
+        X: Any,
+        kept: np.ndarray,
+        seed: int,
+        sample_weight: Any,
     ) -> KernelSet:
         """Kernels on the kept rows; only given matrices need the others' columns."""
-        given = reads_matrices(specs)
+        n_rows = X[0].shape[0] if isinstance(X, list) else X.shape[0]
+        weight = np.zeros(n_rows)
+        given = 1.0 if sample_weight is None else sample_weight
+        weight[kept] = np.broadcast_to(np.asarray(given, dtype=float), n_rows)[kept]
+        if not reads_matrices(specs) and len(kept) < n_rows:
+            X, weight = X[kept], weight[kept]
         kernels = KernelSet.fit(
             specs,
-            X if given or len(kept) == X.shape[0] else X[kept],
+            X,
+            sample_weight=weight,
             feature_names=getattr(self, "feature_names_in_", None),
             dtype=self._storage().working_dtype,
             psd=self.psd,
