@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 import manykernels as mk
 from manykernels import PolynomialMKLClassifier, PolynomialMKLRegressor
 from manykernels.compare import HierarchicalKernelLearning, PolynomialKernelLearning
-from manykernels.inputs import tables
+from manykernels.inputs import data as tables
 from manykernels.kernels import RBF, Linear
 from manykernels.products import (
     ColumnGeneration,
