@@ -16,7 +16,10 @@ from sklearn.model_selection import (
 )
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import (
+    check_sample_weight_equivalence_on_dense_data,
+    parametrize_with_checks,
+)
 
 import manykernels as mk
 from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, MKLRegressorCV
@@ -247,3 +250,10 @@ def test_bad_input(sugar):
 )
 def test_scikit_learn(estimator, check):
     check(estimator)
+
+
+@pytest.mark.filterwarnings("ignore:The relative duality gap")
+def test_weights_equal_repetitions_in_a_precise_search():
+    model = MKLClassifierCV([Linear(), RBF()], 1.5, [0.1, 1.0], cv=2)
+    model.set_params(tol=1e-14, storage="float64")
+    check_sample_weight_equivalence_on_dense_data("MKLClassifierCV", model)
