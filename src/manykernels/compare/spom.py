@@ -23,8 +23,8 @@ from manykernels.solvers.loop import (
     Callback,
     Checkpoint,
     Iterate,
+    Resumable,
     SolveResult,
-    State,
     run,
 )
 from manykernels.solvers.problem import Expansion, Problem
@@ -88,12 +88,12 @@ class SPOM:
             if self.eta0 == "auto":
                 seed = int(rng.integers(2**32))
                 method = replace(method, eta0=method.best_step(chains, begun, seed))
-            search = _Epochs(problem, chains, method, begun, rng)
+            search = _SPOMEpochs(problem, chains, method, begun, rng)
             return run(search, problem.zero(), tol=self.tol, callback=callback)
 
 
-class _Epochs:
-    """The search that the shared loop follows."""
+class _SPOMEpochs(Resumable):
+    """The search that the shared loop follows; `solve` takes no checkpoint of it."""
 
     def __init__(
         self,
@@ -113,14 +113,6 @@ class _Epochs:
             steps = self.method.steps(self.chains, epoch, self.descent.n_steps)
             updates, _ = self.descent.run_pass(order, steps, self.rng)
             yield self._iterate(updates)
-
-    def state(self) -> State:
-        """Not kept: `solve` takes no checkpoint."""
-        raise NotImplementedError
-
-    def restore(self, state: State) -> None:
-        """Not kept: `solve` takes no checkpoint."""
-        raise NotImplementedError
 
     def _iterate(self, updates: int) -> Iterate:
         progress = self.descent.progress()

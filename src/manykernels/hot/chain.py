@@ -3,6 +3,9 @@
 A chain of L positions with M labels scores sum_t unary[t, y_t] plus
 sum_t transitions[y_{t-1}, y_t]. Inner loops run over the label that is contiguous in
 memory and carry no index, so that the compiler can use wide registers.
+
+The file is long because its loops call each other: Numba's cache on disk looks at one
+file only (see `hot/prox.py` for the one exception).
 """
 
 from __future__ import annotations

@@ -2,6 +2,9 @@
 
 Node 0 is the root and nodes 1 ... n are the words; scores[h, m] belongs to the arc from
 head h to modifier m. Column 0 and the diagonal are never read.
+
+The file is long because its loops call each other: Numba's cache on disk looks at one
+file only (see `hot/prox.py` for the one exception).
 """
 
 from __future__ import annotations
