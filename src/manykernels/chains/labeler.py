@@ -214,8 +214,11 @@ class SequenceLabeler(Saved, BaseEstimator):
         model = SequenceModel.keep_support(
             kernels, result.progress, solver.average, positions.n_sequences, 0
         )
-        self.classes_ = classes
-        self.objective_, self.eta0_ = result.objective, result.eta0
+        self.eta0_, self.objective_, self.classes_ = (
+            result.eta0,
+            result.objective,
+            classes,
+        )
         return self._store(model, result.block_norms, result.history)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> SequenceLabeler:
