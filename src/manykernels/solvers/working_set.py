@@ -67,6 +67,7 @@ class WorkingSet:
         can_change = margins(self.scores.T, self.target) < 1.0
         can_change[support_of(self.coef)] = True
         active = np.flatnonzero(can_change)
+        self.kernel.require(active)
         before = self.coef[active]
         coef = before.copy()
         scores = np.ascontiguousarray(self.scores[:, active])
@@ -126,7 +127,7 @@ class CombinedKernel:
 
     def scores(self, coef: Array) -> Array:
         """(K coef)' in float64, multiplied in the precision of the kernel."""
-        self._require(support_of(coef))
+        self.require(support_of(coef))
         scores = np.zeros(coef.shape[::-1])
         for start in range(0, len(self.owners), SCORE_ROWS):
             part = slice(start, min(start + SCORE_ROWS, len(self.owners)))
@@ -135,14 +136,13 @@ class CombinedKernel:
         return scores
 
     def square(self, index: Index) -> Values:
-        """Rows and columns `index`, copied together."""
-        self._require(index)
+        """Rows and columns `index`, which were required before, copied together."""
         out = np.empty((len(index), len(index)), self.values.dtype)
         work = partial(gather_square, self.values, self.places[index], index, out)
         in_slices(len(index), out.nbytes, work)
         return out
 
-    def _require(self, rows: Index) -> None:
+    def require(self, rows: Index) -> None:
         """Combine those of these rows that were not asked for before."""
         missing = rows[self.places[rows] < 0]
         for start in range(0, len(missing), SCORE_ROWS):
