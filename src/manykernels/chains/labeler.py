@@ -116,9 +116,8 @@ class SequenceLabeler(Saved, BaseEstimator):
         Of the chosen model on the training sequences.
     history_ : list of ChainEpoch
         epoch, time, objective, mean loss met on the way, updates.
-    n_iter_ : int
+    n_iter_, n_features_in_ : int
     eta0_ : float
-    n_features_in_ : int
     feature_names_in_ : array of str
         Only for token dicts: "name=value" for texts, "name" for numbers.
     token_attributes_ : list of str
@@ -214,11 +213,8 @@ class SequenceLabeler(Saved, BaseEstimator):
         model = SequenceModel.keep_support(
             kernels, result.progress, solver.average, positions.n_sequences, 0
         )
-        self.eta0_, self.objective_, self.classes_ = (
-            result.eta0,
-            result.objective,
-            classes,
-        )
+        self.classes_, self.eta0_ = classes, result.eta0
+        self.objective_ = result.objective
         return self._store(model, result.block_norms, result.history)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> SequenceLabeler:
