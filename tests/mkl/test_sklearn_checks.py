@@ -60,7 +60,7 @@ FIXED = [Linear(), RBF(0.1), RBF(1.0)]
 @pytest.mark.filterwarnings("ignore:The relative duality gap")
 @pytest.mark.parametrize(
     ("kernels", "p"),
-    # Without the default kernels at p = 1, where all weight is on the narrowest Gaussian
+    # Without the default kernels at p = 1: all weight goes to the narrowest Gaussian,
     # and probabilities of weighted and repeated rows agree to 3e-5 only.
     [(None, 1.1), (None, 2.0), *(([Linear(), RBF()], p) for p in (1.0, 1.1, 2.0))],
 )
