@@ -9,8 +9,8 @@ import pytest
 from sklearn.base import is_classifier
 
 import manykernels as mk
-from manykernels.files.saved import ESTIMATORS
 from manykernels.trees import Sentence, read_conllu, write_conllu
+from tests.all_estimators import ESTIMATORS
 from tests.cli.conftest import NAMES
 
 QUICK = {
@@ -28,9 +28,7 @@ TOKENS = "the\te\tdet\ndog\tg\tnoun\n\na\ta\tdet\ncat\tt\tnoun\n"
 
 
 def estimator_of(name):
-    room = {"chains": mk, "trees": mk, "mkl": mk, "products": mk}
-    place = room.get(ESTIMATORS[name].rpartition(".")[2], mk.compare)
-    return getattr(place, name)(**QUICK.get(name, {}))
+    return ESTIMATORS[name](**QUICK.get(name, {}))
 
 
 @pytest.fixture(scope="module", params=sorted(ESTIMATORS))

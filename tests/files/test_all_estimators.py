@@ -8,8 +8,9 @@ from sklearn.datasets import load_iris
 
 import manykernels as mk
 from manykernels.files import ModelFileError, read_container, write_container
-from manykernels.files.saved import ESTIMATORS, NEVER
+from manykernels.files.saved import NEVER
 from manykernels.trees import Sentence
+from tests.all_estimators import ESTIMATORS
 from tests.files.forging import strange_arrays, strange_values
 
 X, y = load_iris(return_X_y=True)

@@ -24,24 +24,8 @@ from manykernels.files.container import (
 )
 from manykernels.files.plain import Functions, from_plain, to_plain
 
-# The classes that a file may name, and where they are found when one does.
-ESTIMATORS = {
-    "AlignmentClassifier": "manykernels.compare",
-    "AveragedKernelClassifier": "manykernels.compare",
-    "BestKernelClassifier": "manykernels.compare",
-    "DependencyParser": "manykernels.trees",
-    "EasyMKLClassifier": "manykernels.compare",
-    "LPBetaClassifier": "manykernels.compare",
-    "LeaveOneOutKernelClassifier": "manykernels.compare",
-    "MKLClassifier": "manykernels.mkl",
-    "MKLClassifierCV": "manykernels.mkl",
-    "MKLRegressor": "manykernels.mkl",
-    "MKLRegressorCV": "manykernels.mkl",
-    "PolynomialMKLClassifier": "manykernels.products",
-    "PolynomialMKLRegressor": "manykernels.products",
-    "ProductKernelClassifier": "manykernels.compare",
-    "SequenceLabeler": "manykernels.chains",
-}
+# Where the classes are that a file may name; the last is imported when one does.
+ROOMS = ("mkl", "products", "chains", "trees", "compare")
 # Code and paths of this machine: a file can neither hold nor set them.
 NEVER = ("callback", "checkpoint")
 KERNELS = ("kernels", "base_kernels")
@@ -184,14 +168,31 @@ def load(path: Any, functions: Functions | None = None) -> Any:
         ) from error
 
 
+def saved_classes(room: str) -> dict[str, type[Saved]]:
+    """The public estimators of a room, by name."""
+    public = vars(import_module(f"manykernels.{room}"))
+    return {
+        name: public[name]
+        for name in public["__all__"]
+        if isinstance(public[name], type) and issubclass(public[name], Saved)
+    }
+
+
+def _find_class(name: Any) -> Any:
+    known: list[str] = []
+    for classes in map(saved_classes, ROOMS):
+        if isinstance(name, str) and name in classes:
+            return classes[name]
+        known += classes
+    raise ModelFileError(
+        f"expected a model of {', '.join(known)}, got {name!r}; load it with the "
+        "manykernels that wrote it."
+    )
+
+
 def _restore(content: Any, arrays: Arrays, functions: Functions | None) -> Any:
     name = content["estimator"]
-    if name not in ESTIMATORS:
-        raise ModelFileError(
-            f"expected a model of {', '.join(ESTIMATORS)}, got {name!r}; load it with "
-            "the manykernels that wrote it."
-        )
-    cls = getattr(import_module(ESTIMATORS[name]), name)
+    cls = _find_class(name)
     parameters = _read(content["parameters"], arrays, functions)
     _require_known(parameters, set(cls._get_param_names()) - set(NEVER))
     estimator = cls(**parameters)
