@@ -196,8 +196,12 @@ def shapes(found):
 
 
 def shown(model):
-    """Fitted attributes that everybody may read."""
+    """Fitted attributes that everybody may read, but for the documented exception.
+
+    The dual point speaks of all the training rows, which a file knows nothing of.
+    """
     names = [n for n in dir(model) if n.endswith("_") and not n.startswith("_")]
+    names = [n for n in names if n != "dual_point_"]
     return {name: getattr(model, name) for name in names if hasattr(model, name)}
 
 

@@ -227,7 +227,8 @@ def test_saved_and_loaded(sugar, tmp_path, loss, per_target):
         again.kernel_contributions(X_new), model.kernel_contributions(X_new)
     )
     for name in vars(model):
-        if name.endswith("_"):
+        # The dual point speaks of all the training rows, the file of support rows.
+        if name.endswith("_") and name != "dual_point_":
             found, expected = getattr(again, name), getattr(model, name)
             if name == "history_":
                 assert found == expected
