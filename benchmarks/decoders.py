@@ -12,7 +12,7 @@ import numpy as np
 from common import parse, save, show
 from ocr_data import KERNELS, MODELS, Fold, learn, words_of_all
 
-from manykernels.base.threads import one_blas_thread
+from manykernels.base.machine import one_blas_thread
 from manykernels.chains import marginals, viterbi
 from manykernels.kernels import KernelSet
 

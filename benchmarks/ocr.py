@@ -8,7 +8,7 @@ import numpy as np
 from common import parse, save, show
 from ocr_data import MODELS, Fold, learn, words_of_all
 
-from manykernels.base.threads import one_blas_thread
+from manykernels.base.machine import one_blas_thread
 
 GRID = [(C, eta0) for C in (1.0, 10.0) for eta0 in (0.1, 0.3)]
 # Figures of the paper, in %, and its C = 1 / (lambda N) by cross-validation as well.

@@ -13,7 +13,7 @@ import numpy as np
 from common import parse, save, show
 from ocr_data import MODELS, Fold, learn, words_of_all
 
-from manykernels.base.threads import one_blas_thread
+from manykernels.base.machine import one_blas_thread
 from manykernels.chains import OnlineProximal
 from manykernels.compare.structured_wrappers import StructuredWrapper
 

@@ -20,7 +20,7 @@ from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 from scipy.optimize import minimize
 
 from manykernels.banks import GramBank
-from manykernels.base.threads import one_blas_thread
+from manykernels.base.machine import one_blas_thread
 from manykernels.losses import Softmax, Squared
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Auto, Problem, SolveResult

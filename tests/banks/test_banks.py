@@ -16,7 +16,7 @@ from manykernels.banks import (
     build_bank,
 )
 from manykernels.banks.base import block_norms
-from manykernels.base import threads
+from manykernels.base import machine
 from manykernels.kernels import KernelSet, Linear
 from manykernels.solvers import Auto
 from tests.banks.check_bank import check_bank
@@ -66,8 +66,8 @@ def test_block_bank(kind: str, dtype: type, rtol: float) -> None:
 def test_gram_bank_in_threads(
     dtype: type, rtol: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(threads, "WORTHWHILE_BYTES", 0)
-    monkeypatch.setattr(threads, "available_threads", lambda: 3)
+    monkeypatch.setattr(machine, "WORTHWHILE_BYTES", 0)
+    monkeypatch.setattr(machine, "available_threads", lambda: 3)
     check_bank(GramBank(STACK.astype(dtype)), STACK, rtol, SUBSET)
 
 

@@ -15,8 +15,8 @@ from manykernels.banks import (
     build,
     build_bank,
 )
-from manykernels.base import threads
-from manykernels.base.memory import stack_bytes
+from manykernels.base import machine
+from manykernels.base.machine import stack_bytes
 from manykernels.kernels import RBF, Kernel, KernelSet, Laplacian, Linear
 from tests.banks.check_bank import check_bank
 
@@ -54,8 +54,8 @@ def test_products_in_small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_products_in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "WORTHWHILE_BYTES", 0)
-    monkeypatch.setattr(threads, "available_threads", lambda: 3)
+    monkeypatch.setattr(machine, "WORTHWHILE_BYTES", 0)
+    monkeypatch.setattr(machine, "available_threads", lambda: 3)
     check_bank(bank_of(np.float32), STACK, 3e-6, SUBSET)
     csr = sp.csr_array(np.where(PHI[0] > 0.0, PHI[0], 0.0))
     band = sp.csr_array(np.eye(N))

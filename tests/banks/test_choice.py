@@ -19,7 +19,7 @@ from manykernels.banks import (
     build_bank,
     cost,
 )
-from manykernels.base import memory
+from manykernels.base import machine
 from manykernels.kernels import (
     RBF,
     ChiSquared,
@@ -173,14 +173,14 @@ def test_half_precision_is_not_faster_to_read() -> None:
 def test_a_folder_that_is_not_there_yet_has_the_disk_of_its_parent(
     tmp_path: Path,
 ) -> None:
-    free = memory.free_disk_bytes(tmp_path / "a" / "b" / "file.bin")
-    assert free == pytest.approx(memory.free_disk_bytes(tmp_path), rel=0.1)
-    assert memory.free_disk_bytes(None) > 0
+    free = machine.free_disk_bytes(tmp_path / "a" / "b" / "file.bin")
+    assert free == pytest.approx(machine.free_disk_bytes(tmp_path), rel=0.1)
+    assert machine.free_disk_bytes(None) > 0
 
 
 def test_disks_in_memory_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
     mounts = "proc /proc proc rw 0 0\ntmpfs /ram tmpfs rw 0 0\n/dev/a / ext4 rw 0 0\n"
     monkeypatch.setattr(Path, "read_text", lambda self: mounts)
-    assert memory.is_memory_disk(Path("/ram/deep/folder"))
-    assert not memory.is_memory_disk(Path("/home/folder"))
-    assert not memory.is_memory_disk(Path("/ramble"))
+    assert machine.is_memory_disk(Path("/ram/deep/folder"))
+    assert not machine.is_memory_disk(Path("/home/folder"))
+    assert not machine.is_memory_disk(Path("/ramble"))

@@ -20,7 +20,7 @@ from manykernels.banks import GramFileError, Storage, build_bank, gramfile
 from manykernels.banks.bands import BAND, bands
 from manykernels.banks.fingerprint import fingerprint
 from manykernels.banks.gramfile import GramFile, stored_file
-from manykernels.base import memory
+from manykernels.base import machine
 from manykernels.kernels import (
     RBF,
     Custom,
@@ -354,7 +354,7 @@ def test_a_file_that_is_there_needs_no_more_disk(
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(shutil, "disk_usage", lambda place: usage(0, 0, 0))
     os.sync()  # blocks are counted once they are allocated
-    assert memory.free_disk_bytes(file.path) >= file.disk_bytes
+    assert machine.free_disk_bytes(file.path) >= file.disk_bytes
     np.testing.assert_array_equal(
         stored_file(fitted(), folder=tmp_path)[EVERY], file[EVERY]
     )

@@ -9,7 +9,7 @@ import pytest
 
 import manykernels as mk
 from manykernels.banks import Storage
-from manykernels.banks.storage import DTYPES, KINDS
+from manykernels.banks.build import DTYPES, KINDS
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -9,9 +9,8 @@ import pytest
 
 from manykernels.banks import GramBank, Storage, StoredBank, bands, build_bank, stored
 from manykernels.banks import base as bank_base
-from manykernels.banks.base import block_norms
-from manykernels.banks.gram import without_noise
-from manykernels.base import threads
+from manykernels.banks.base import block_norms, without_noise
+from manykernels.base import machine
 from manykernels.kernels import RBF, Constant, Kernel, KernelSet, Linear
 from manykernels.solvers import Auto
 from tests.banks.check_bank import check_bank
@@ -91,8 +90,8 @@ def test_rows_in_small_pieces_and_threads(
 ) -> None:
     monkeypatch.setattr(bank_base, "BLOCK_BYTES", 1)
     monkeypatch.setattr(stored, "CHUNK_BYTES", 1)
-    monkeypatch.setattr(threads, "WORTHWHILE_BYTES", 0)
-    monkeypatch.setattr(threads, "available_threads", lambda: 3)
+    monkeypatch.setattr(machine, "WORTHWHILE_BYTES", 0)
+    monkeypatch.setattr(machine, "available_threads", lambda: 3)
     bank = bank_of(storage, "float16")
     check_bank(bank, values_of(bank), SINGLE, SUBSET)
 

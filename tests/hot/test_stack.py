@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from manykernels.base import threads
-from manykernels.base.threads import in_slices
+from manykernels.base import machine
+from manykernels.base.machine import in_slices
 from manykernels.hot import stack as hot
 
 rng = np.random.default_rng(0)
@@ -47,20 +47,20 @@ def test_quadratic_forms_add_up_over_slices() -> None:
 def test_slices_cover_every_row_once(
     n_rows: int, n_threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(threads, "available_threads", lambda: n_threads)
+    monkeypatch.setattr(machine, "available_threads", lambda: n_threads)
     slices = in_slices(n_rows, 1e12, lambda start, stop: list(range(start, stop)))
     assert [i for part in slices for i in part] == list(range(n_rows))
     assert len(slices) == max(1, min(n_rows, n_threads))
 
 
 def test_small_work_stays_in_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "available_threads", lambda: 4)
+    monkeypatch.setattr(machine, "available_threads", lambda: 4)
     whole = in_slices(10, 0, lambda start, stop: (start, stop))
     assert whole == [(0, 10)]
 
 
 def test_errors_in_threads_are_raised(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "available_threads", lambda: 2)
+    monkeypatch.setattr(machine, "available_threads", lambda: 2)
 
     def fail(start: int, stop: int) -> None:
         raise ZeroDivisionError

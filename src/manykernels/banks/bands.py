@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from manykernels.base.arrays import Values
-from manykernels.base.threads import available_threads, one_blas_thread
+from manykernels.base.machine import available_threads, one_blas_thread
 from manykernels.kernels import KernelSet
 from manykernels.kernels.rows import TILE
 from manykernels.kernels.scaling import between, make_symmetric

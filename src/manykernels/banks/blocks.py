@@ -8,11 +8,9 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse as sp
 
-from manykernels.banks.base import Bank, support_of
-from manykernels.banks.gram import GramBank
+from manykernels.banks.base import Bank, GramBank, support_of
 from manykernels.base.arrays import Array, Index, Values
-from manykernels.base.memory import stack_bytes
-from manykernels.base.threads import in_slices, one_blas_thread
+from manykernels.base.machine import in_slices, one_blas_thread, stack_bytes
 
 ROW_BYTES = 2**25  # of features raised to float64 at a time
 

@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from manykernels.banks.base import BLOCK_BYTES, Bank
-from manykernels.banks.gram import GramBank
+from manykernels.banks.base import BLOCK_BYTES, Bank, GramBank
 from manykernels.base.arrays import Array, Index, Values
 
 Merge = Callable[[Values], Values]  # (rows, blocks, n) -> (rows, n)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import scipy.sparse as sp
 
-from manykernels.base.threads import available_threads
+from manykernels.base.machine import available_threads
 from manykernels.kernels import KernelSet
 from manykernels.kernels.fitted import Group
 from manykernels.kernels.given import GivenGroup

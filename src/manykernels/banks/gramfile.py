@@ -25,8 +25,7 @@ import numpy as np
 from manykernels.banks.bands import BAND, HALF, bands, fill_right, require_half_range
 from manykernels.banks.fingerprint import fingerprint
 from manykernels.base.arrays import Index, Values
-from manykernels.base.memory import require_disk
-from manykernels.base.threads import in_slices
+from manykernels.base.machine import in_slices, require_disk
 from manykernels.kernels import KernelSet
 
 FORMAT = "manykernels gram stack"

@@ -10,7 +10,7 @@ import numpy as np
 
 from manykernels.banks.base import Bank, support_of
 from manykernels.base.arrays import Array, Index, Values
-from manykernels.base.threads import available_threads, one_blas_thread
+from manykernels.base.machine import available_threads, one_blas_thread
 from manykernels.kernels import KernelSet
 from manykernels.kernels.rows import symmetric_tiles
 

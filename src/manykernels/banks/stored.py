@@ -8,11 +8,15 @@ from typing import Any, Protocol
 import numpy as np
 
 from manykernels.banks.bands import HALF
-from manykernels.banks.base import Bank, support_of
-from manykernels.banks.gram import SCORE_BLOCK, GramBank, without_noise
+from manykernels.banks.base import (
+    SCORE_BLOCK,
+    Bank,
+    GramBank,
+    support_of,
+    without_noise,
+)
 from manykernels.base.arrays import Array, Index, Values
-from manykernels.base.memory import stack_bytes
-from manykernels.base.threads import in_slices
+from manykernels.base.machine import in_slices, stack_bytes
 from manykernels.hot import stack as hot
 
 CHUNK_BYTES = 4 << 20  # of stored values that wait to be converted

@@ -10,7 +10,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from manykernels.base.arrays import Array
-from manykernels.base.memory import require_memory, stack_bytes
+from manykernels.base.machine import (
+    available_threads,
+    one_blas_thread,
+    require_memory,
+    stack_bytes,
+)
 from manykernels.base.stored import (
     FLAG,
     Count,
@@ -20,7 +25,6 @@ from manykernels.base.stored import (
     require_all,
     storable,
 )
-from manykernels.base.threads import available_threads, one_blas_thread
 from manykernels.chains.descent import ChainProgress
 from manykernels.chains.problem import ChainBlocks, ChainWeights
 from manykernels.kernels import Kernel, KernelSet

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from manykernels.banks.base import Bank
-from manykernels.base.memory import require_memory, stack_bytes
-from manykernels.base.threads import one_blas_thread
+from manykernels.base.machine import one_blas_thread, require_memory, stack_bytes
 from manykernels.chains.descent import ChainDescent, ChainProgress
 from manykernels.chains.losses import CRF, ChainLoss, StructuredHinge
 from manykernels.chains.online_proximal import OnlineProximal

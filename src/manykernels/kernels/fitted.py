@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from manykernels.base.arrays import Selection, Values
+from manykernels.base.machine import one_blas_thread
 from manykernels.base.stored import (
     Count,
     ListOf,
@@ -22,7 +23,6 @@ from manykernels.base.stored import (
     require_all,
     storable,
 )
-from manykernels.base.threads import one_blas_thread
 from manykernels.kernels.base import Kernel, row_copies, unique_names
 from manykernels.kernels.columns import as_table, take_rows
 from manykernels.kernels.extend import extended

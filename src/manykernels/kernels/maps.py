@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from scipy.linalg import eigh
 
 from manykernels.base.arrays import Selection, Values
+from manykernels.base.machine import one_blas_thread
 from manykernels.base.stored import (
     FLAG,
     Count,
@@ -25,7 +26,6 @@ from manykernels.base.stored import (
     require_all,
     storable,
 )
-from manykernels.base.threads import one_blas_thread
 from manykernels.kernels.base import DEFAULT_RANK, Kernel
 from manykernels.kernels.columns import take_columns
 from manykernels.kernels.rows import (

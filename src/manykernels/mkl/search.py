@@ -13,6 +13,7 @@ from scipy.stats import rankdata
 from sklearn.model_selection import check_cv
 
 from manykernels.banks import Bank
+from manykernels.base.machine import one_blas_thread
 from manykernels.base.stored import (
     Columns,
     Count,
@@ -22,7 +23,6 @@ from manykernels.base.stored import (
     Real,
     Wholes,
 )
-from manykernels.base.threads import one_blas_thread
 from manykernels.inputs.parameters import (
     Flag,
     Number,

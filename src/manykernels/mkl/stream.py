@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from manykernels.banks import Bank, OnDemandBank, Storage, build_bank
+from manykernels.base.machine import one_blas_thread
 from manykernels.base.stored import storable
-from manykernels.base.threads import one_blas_thread
 from manykernels.inputs.data import TrainingLabels
 from manykernels.kernels import KernelSet, reads_matrices
 from manykernels.losses import Loss

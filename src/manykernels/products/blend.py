@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from manykernels.base.arrays import Array, Index
+from manykernels.base.machine import one_blas_thread
 from manykernels.base.stored import storable
-from manykernels.base.threads import one_blas_thread
 from manykernels.losses.one_score import ScoreLoss
 from manykernels.products.base import Product, RankOneKernels, n_products
 from manykernels.products.column_generation import ColumnGeneration

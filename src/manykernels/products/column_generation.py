@@ -9,8 +9,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from manykernels.base.machine import one_blas_thread
 from manykernels.base.stored import storable
-from manykernels.base.threads import one_blas_thread
 from manykernels.products.base import BaseKernels, Product, RankOneKernels
 from manykernels.products.pricing import AFFORDABLE, Pricing
 from manykernels.products.problem import ProductExpansion, ProductProblem

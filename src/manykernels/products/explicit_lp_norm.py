@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from manykernels.base.arrays import Array
-from manykernels.base.memory import require_memory
+from manykernels.base.machine import require_memory
 from manykernels.base.stored import storable
 from manykernels.products.base import BaseKernels, Product, RankOneKernels, all_products
 from manykernels.products.machine import InnerSolver

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from manykernels.base.arrays import Array, Index
-from manykernels.base.threads import one_blas_thread
+from manykernels.base.machine import one_blas_thread
 from manykernels.products.base import (
     Product,
     RankOneKernels,

@@ -10,8 +10,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from manykernels.base.arrays import Array
+from manykernels.base.machine import one_blas_thread
 from manykernels.base.stored import storable
-from manykernels.base.threads import one_blas_thread
 from manykernels.products.base import BaseKernels, Product, RankOneKernels, multiplicity
 from manykernels.products.machine import (
     ActiveFeatures,

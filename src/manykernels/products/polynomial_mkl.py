@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from manykernels.base.memory import require_memory
+from manykernels.base.machine import require_memory
 from manykernels.base.stored import (
     Count,
     Either,

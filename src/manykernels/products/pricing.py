@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manykernels.base.arrays import Array
-from manykernels.base.memory import allowed_bytes
-from manykernels.base.threads import available_threads, one_blas_thread
+from manykernels.base.machine import allowed_bytes, available_threads, one_blas_thread
 from manykernels.products.base import (
     BaseKernels,
     Product,

@@ -12,7 +12,7 @@ import numpy as np
 
 from manykernels.banks.base import block_norms, support_of
 from manykernels.base.arrays import Array, Index
-from manykernels.base.threads import one_blas_thread
+from manykernels.base.machine import one_blas_thread
 from manykernels.losses.classification import margins
 from manykernels.solvers.loop import (
     Callback,

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from manykernels.banks.base import Bank
 from manykernels.base.arrays import Array, Index, Values
-from manykernels.base.threads import one_blas_thread
+from manykernels.base.machine import one_blas_thread
 from manykernels.hot.mirror import MirrorRule, MirrorState, hinge_sums, mirror_pass
 from manykernels.norms.group import p_norm, p_norms
 from manykernels.solvers.loop import (

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from manykernels.banks.base import support_of
 from manykernels.banks.ondemand import OnDemandBank
 from manykernels.base.arrays import Array, Index, Values
-from manykernels.base.threads import in_slices
+from manykernels.base.machine import in_slices
 from manykernels.hot.mirror import MirrorRule, MirrorState
 from manykernels.kernels import KernelSet
 from manykernels.kernels.scaling import between

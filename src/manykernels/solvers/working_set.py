@@ -9,7 +9,7 @@ import numpy as np
 
 from manykernels.banks.base import Bank, support_of
 from manykernels.base.arrays import Array, Index, Values
-from manykernels.base.threads import in_slices
+from manykernels.base.machine import in_slices
 from manykernels.hot.dual import best_stretch, dual_sweeps, frozen_values, gather_square
 from manykernels.losses.classification import margins
 from manykernels.solvers.loop import relative_gap

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
-from manykernels.base.memory import parse_bytes, require_memory
+from manykernels.base.machine import parse_bytes, require_memory
 from manykernels.base.stored import Floats, ListOf, Part, Wholes, require_all
 from manykernels.files import Saved, by_weight
 from manykernels.hot import trees as hot

@@ -10,7 +10,7 @@ from sklearn.svm import SVC
 
 from manykernels.banks.combined import weighted_sum
 from manykernels.base.arrays import Array
-from manykernels.base.memory import require_memory
+from manykernels.base.machine import require_memory
 from manykernels.compare.combinations.base import (
     CombinedKernelClassifier,
     Training,

@@ -8,7 +8,7 @@ import numpy as np
 
 from manykernels.banks import Bank
 from manykernels.base.arrays import Array, Index
-from manykernels.base.memory import require_memory
+from manykernels.base.machine import require_memory
 from manykernels.base.stored import Floats, Wholes
 from manykernels.compare.combinations.base import CombinedKernelClassifier, Training
 from manykernels.inputs.parameters import Whole

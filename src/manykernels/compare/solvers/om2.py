@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from manykernels.base.threads import one_blas_thread
+from manykernels.base.machine import one_blas_thread
 from manykernels.hot.mirror import MirrorRule
 from manykernels.hot.online_rivals import om2_pass
 from manykernels.solvers.loop import Callback, Checkpoint, SolveResult, run

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from manykernels.base.arrays import Array, Index
-from manykernels.base.threads import one_blas_thread
+from manykernels.base.machine import one_blas_thread
 from manykernels.compare.solvers.wrapper import require_smooth_weights
 from manykernels.hot.smo import SMOState, smo_steps
 from manykernels.solvers.loop import (

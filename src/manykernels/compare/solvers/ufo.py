@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manykernels.base.arrays import Array
-from manykernels.base.threads import one_blas_thread
+from manykernels.base.machine import one_blas_thread
 from manykernels.hot.mirror import MirrorRule
 from manykernels.hot.online_rivals import ufo_pass
 from manykernels.solvers.loop import Callback, Checkpoint, Iterate, SolveResult, run

@@ -18,8 +18,8 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, lapack, solve_trian
 
 from manykernels.banks.base import Bank
 from manykernels.base.arrays import Array
+from manykernels.base.machine import one_blas_thread
 from manykernels.base.stored import storable
-from manykernels.base.threads import one_blas_thread
 from manykernels.solvers.loop import (
     Callback,
     Checkpoint,

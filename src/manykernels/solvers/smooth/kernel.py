@@ -6,7 +6,7 @@ import numpy as np
 
 from manykernels.banks.base import Bank
 from manykernels.base.arrays import Array, Values
-from manykernels.base.threads import in_slices
+from manykernels.base.machine import in_slices
 
 COMBINED_ROWS = 1024  # at a time
 # Kernels of up to as many rows are held in float64: twice the bytes of float32, and no

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from manykernels.base.arrays import Array
-from manykernels.base.threads import one_blas_thread
+from manykernels.base.machine import one_blas_thread
 from manykernels.solvers.loop import (
     Callback,
     Checkpoint,

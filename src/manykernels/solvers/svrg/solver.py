@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from manykernels.base.arrays import Array
-from manykernels.base.threads import one_blas_thread
+from manykernels.base.machine import one_blas_thread
 from manykernels.hot.svrg import Rule, Snapshot
 from manykernels.solvers.loop import (
     Callback,

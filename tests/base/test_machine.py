@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from manykernels.base import memory
-from manykernels.base.memory import free_bytes, parse_bytes, require_memory
+from manykernels.base import machine
+from manykernels.base.machine import free_bytes, parse_bytes, require_memory
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_the_default_limit_is_most_of_what_is_free(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert free_bytes() > 0
-    monkeypatch.setattr(memory, "free_bytes", lambda: 1000)
+    monkeypatch.setattr(machine, "free_bytes", lambda: 1000)
     require_memory(800, None, "a stack")
     with pytest.raises(MemoryError):
         require_memory(801, None, "a stack")
