@@ -21,11 +21,14 @@ from typer.testing import CliRunner
 
 import manykernels as mk
 from manykernels.cli import app
-from manykernels.cli.readers.arrays import read_libsvm, read_npz
-from manykernels.cli.readers.columns import Roles, TableError
-from manykernels.cli.readers.frames import read_delimited, read_parquet
+from manykernels.cli.readers.columns import Roles, TableError, as_labels
 from manykernels.cli.readers.kernel_files import parse_kernels
-from manykernels.cli.readers.labels import as_labels
+from manykernels.cli.readers.tables import (
+    read_delimited,
+    read_libsvm,
+    read_npz,
+    read_parquet,
+)
 from manykernels.files import ModelFileError, read_container, write_container
 from manykernels.kernels import KernelSet, as_kernels
 from tests.files.forging import STRANGE, leaves

@@ -25,10 +25,16 @@ from manykernels.cli.outputs import (
     write_json,
 )
 from manykernels.cli.progress import leave_if_interrupted, watched
-from manykernels.cli.readers.columns import Roles, Sample
+from manykernels.cli.readers.columns import (
+    Roles,
+    Sample,
+    as_labels,
+    as_values,
+    labels_like,
+)
 from manykernels.cli.readers.kernel_files import choose_kernels
-from manykernels.cli.readers.labels import as_labels, as_values, labels_like
-from manykernels.cli.rows import Source, with_names
+from manykernels.cli.readers.tables import Source
+from manykernels.cli.rows import with_names
 from manykernels.mkl import MKLClassifier, MKLRegressor
 
 Known = tuple[Sample, np.ndarray]  # rows and their labels or values

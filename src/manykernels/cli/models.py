@@ -15,7 +15,8 @@ from manykernels.cli.label import evaluate_sequences, label_sequences
 from manykernels.cli.metrics import metric_lines, summary_lines
 from manykernels.cli.outputs import check_output, check_picture, print_json, tell
 from manykernels.cli.parse import evaluate_sentences, parse_sentences
-from manykernels.cli.rows import Source, evaluate_rows, predict_rows
+from manykernels.cli.readers.tables import Source
+from manykernels.cli.rows import evaluate_rows, predict_rows
 from manykernels.files import load
 from manykernels.files.container import VERSION
 

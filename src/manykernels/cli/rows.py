@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,37 +13,8 @@ from sklearn.base import is_classifier
 from manykernels.cli.errors import fail
 from manykernels.cli.metrics import measure_rows
 from manykernels.cli.outputs import check_table, write_table
-from manykernels.cli.readers.columns import Roles, Sample
-from manykernels.cli.readers.labels import as_values, labels_like
-from manykernels.cli.readers.tables import TARGETS, choose_format, read_sample
-
-UNLABELED = ("csv", "tsv", "parquet")  # formats whose target must be named
-
-
-@dataclass(frozen=True)
-class Source:
-    """A file and how to read it."""
-
-    path: str
-    format: str | None = None
-    header: bool | None = None
-
-    def read(self, roles: Roles) -> Sample:
-        """The rows without labels, unless the roles name them."""
-        return read_sample(self.path, roles, self.format, self.header)
-
-    def read_labeled(self, roles: Roles) -> tuple[Sample, np.ndarray]:
-        """The rows and their labels, from where the format keeps them."""
-        kind = choose_format(self.path, self.format)
-        target = roles.target or TARGETS.get(kind)
-        if target is None and kind in UNLABELED:
-            fail(
-                "expected --target with the column of the labels, got none; give its "
-                "name or position"
-            )
-        sample = self.read(replace(roles, target=target))
-        assert sample.y is not None  # every reader reads the target it was asked for
-        return sample, sample.y
+from manykernels.cli.readers.columns import Roles, Sample, as_values, labels_like
+from manykernels.cli.readers.tables import Source
 
 
 def predict_rows(

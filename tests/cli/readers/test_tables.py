@@ -8,11 +8,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from manykernels.cli.readers.arrays import read_libsvm, read_npz
-from manykernels.cli.readers.columns import Roles, TableError
-from manykernels.cli.readers.frames import is_header, read_delimited, read_parquet
-from manykernels.cli.readers.labels import as_labels, labels_like
-from manykernels.cli.readers.tables import choose_format, read_sample
+from manykernels.cli.readers.columns import Roles, TableError, as_labels, labels_like
+from manykernels.cli.readers.tables import (
+    Source,
+    choose_format,
+    is_header,
+    read_delimited,
+    read_libsvm,
+    read_npz,
+    read_parquet,
+)
 
 
 def csv(text, delimiter=",", header=None, **roles):
@@ -270,7 +275,7 @@ def test_broken_gzip(tmp_path):
     path = tmp_path / "rows.csv.gz"
     path.write_bytes(whole[:-20])
     with pytest.raises(TableError, match=refused("a whole gzip file")):
-        read_sample(str(path))
+        Source(str(path)).read(Roles())
 
 
 @pytest.mark.parametrize(

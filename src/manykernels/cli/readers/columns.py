@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 _POSITION = re.compile(r"-?\d+", re.ASCII)
+# Not 007: leading zeros belong to a name. At most what an integer of 64 bits holds.
+_WHOLE = re.compile(r"[+-]?(0|[1-9]\d{0,17})(\.0*)?", re.ASCII)
 MOST_NAMES = 8  # listed in an error
 
 
@@ -68,7 +74,7 @@ class Plan:
     @property
     def feature_names(self) -> list[str] | None:
         """Names of the features, in their order."""
-        return None if self.names is None else [self.names[j] for j in self.features]
+        return None if self.names is None else self.titles(self.features)
 
     def titles(self, columns: Sequence[int]) -> list[str]:
         """Columns in an error message: names, or positions where there are none."""
@@ -111,7 +117,11 @@ class Roles:
 
     def plan(self, names: list[str] | None, n_columns: int) -> Plan:
         """Find every column, or say which is missing."""
-        _require_different(names or [])
+        twice = [name for name, n in Counter(names or ()).items() if name and n > 1]
+        if twice:
+            raise TableError(
+                f"expected every column name once, got {twice[0]!r} twice; rename one."
+            )
         target, weight, group = (
             None if wanted is None else find_column(wanted, names, n_columns)
             for wanted in (self.target, self.weight, self.group)
@@ -119,9 +129,10 @@ class Roles:
         if names is not None and self.features is not None:
             features = _by_name(self.features, names)
         else:
-            others = {j for d in self.drop for j in find_columns(d, names, n_columns)}
-            others |= {j for j in (target, weight, group) if j is not None}
-            features = [j for j in range(n_columns) if j not in others]
+            others = {j for d in self.drop for j in _find_all(d, names, n_columns)}
+            features = [
+                j for j in range(n_columns) if j not in {*others, target, weight, group}
+            ]
         self._check(features, names)
         return Plan(names, features, target, weight, group)
 
@@ -132,13 +143,21 @@ class Roles:
                 "expected columns to learn from, got none beside the target and those "
                 "left out; check --drop and --target."
             )
-        require_count(len(features), self.n_features)
+        self.require_count(len(features))
         for j in features:
             if names is not None and not names[j]:
                 raise TableError(
                     f"expected a name for every column, got none for column {j} "
                     f"(counted from 0); name it, or leave it out with --drop {j}."
                 )
+
+    def require_count(self, found: int) -> None:
+        """Raise where a file has other columns than the model has seen."""
+        if self.n_features is not None and found != self.n_features:
+            raise TableError(
+                f"expected {self.n_features} columns as in training, got {found}; "
+                "leave out the others with --drop."
+            )
 
 
 def find_column(wanted: str, names: list[str] | None, n_columns: int) -> int:
@@ -165,12 +184,115 @@ def find_column(wanted: str, names: list[str] | None, n_columns: int) -> int:
     )
 
 
-def find_columns(wanted: str, names: list[str] | None, n_columns: int) -> list[int]:
+def _find_all(wanted: str, names: list[str] | None, n_columns: int) -> list[int]:
     """Positions of all columns that a name, glob or position stands for."""
     found = [j for j, name in enumerate(names or ()) if fnmatchcase(name, wanted)]
     if found and wanted not in (names or ()):
         return found
     return [find_column(wanted, names, n_columns)]
+
+
+def _by_name(wanted: Sequence[str], names: list[str]) -> list[int]:
+    place = {name: j for j, name in enumerate(names)}
+    missing = [name for name in wanted if name not in place]
+    if missing:
+        raise TableError(
+            f"expected all {len(wanted)} columns of the training data, got none named "
+            f"{listed(missing)}; add what is missing."
+        )
+    return [place[name] for name in wanted]
+
+
+def as_labels(values: np.ndarray) -> np.ndarray:
+    """Labels to learn: integers, booleans or text.
+
+    Examples
+    --------
+    >>> as_labels(np.array(["1", "-1", "+1"], dtype=object))
+    array([ 1, -1,  1])
+    >>> as_labels(np.array(["1", "b"], dtype=object)).tolist()
+    ['1', 'b']
+    >>> as_labels(np.array([0.0, 2.0]))
+    array([0, 2])
+    """
+    if values.dtype.kind in "bi":
+        return values
+    numeric = values.dtype.kind in "uf"
+    if numeric and (values == np.floor(values)).all() and np.abs(values).max() < 2**63:
+        return values.astype(np.int64)
+    texts = [str(value) for value in values]
+    odd = [text for text in texts if not _WHOLE.fullmatch(text)]
+    if not odd and not numeric:
+        return np.array([_to_int(text) for text in texts], dtype=np.int64)
+    if numeric or all(is_number(t) and not re.fullmatch(r"[+-]?\d+", t) for t in texts):
+        raise TableError(
+            f"expected whole numbers or text as labels, got {(odd or texts)[0]!r}; "
+            "name another column as --target, or put the values into classes."
+        )
+    return np.array(texts, dtype=object)
+
+
+def as_values(values: np.ndarray) -> np.ndarray:
+    """Numbers to predict.
+
+    Examples
+    --------
+    >>> as_values(np.array(["1", "2.5"], dtype=object))
+    array([1. , 2.5])
+    """
+    cells = values.tolist()
+    numbers = np.array([float(v) if is_number(v) else np.nan for v in cells])
+    odd = ~np.isfinite(numbers)
+    if odd.any():
+        row = int(np.argmax(odd))
+        raise TableError(
+            f"expected finite numbers to predict, got {str(values[row])!r} in row "
+            f"{row + 1}; name another column as --target, or learn classes."
+        )
+    return numbers
+
+
+def labels_like(values: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """The classes that the labels of a file stand for.
+
+    Examples
+    --------
+    >>> labels_like(np.array(["2", "1"], dtype=object), np.array([1, 2]))
+    array([2, 1])
+    """
+    place = {_key(label): k for k, label in enumerate(classes.tolist())}
+    index = [place.get(_key(value), -1) for value in values.tolist()]
+    if -1 in index:
+        row = index.index(-1)
+        raise TableError(
+            f"expected labels that the model knows, {listed(classes.tolist())}, got "
+            f"{str(values[row])!r} in row {row + 1}; leave such rows out."
+        )
+    return classes[np.array(index, dtype=np.intp)]
+
+
+def is_number(cell: Any) -> bool:
+    """Whether a cell is a number, or text that other programs would read as one."""
+    if isinstance(cell, Real | Decimal):
+        return True
+    # Python reads 1_0 as ten, which no other program writes.
+    if not isinstance(cell, str) or "_" in cell:
+        return False
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _to_int(text: str) -> int:
+    return int(text.partition(".")[0])
+
+
+def _key(label: Any) -> str:
+    """The same text for 1, 1.0 and "+1", and text as it is."""
+    text = str(label)
+    return str(_to_int(text)) if _WHOLE.fullmatch(text) else text
 
 
 def listed(names: Sequence[Any]) -> str:
@@ -180,13 +302,22 @@ def listed(names: Sequence[Any]) -> str:
     return f"{text} and {more} more" if more > 0 else text
 
 
-def require_count(found: int, wanted: int | None) -> None:
-    """Raise where a file has other columns than the model has seen."""
-    if wanted is not None and found != wanted:
+@contextmanager
+def readable(
+    expected: str, action: str = "copy the original, or name its format with --format"
+) -> Iterator[None]:
+    """Raise one sentence for the many errors that libraries have for broken bytes."""
+    try:
+        yield
+    except TableError:
+        raise
+    except Exception as error:
+        why = " ".join(str(error).split())[:200].rstrip(".")
+        if "index 0" in why:
+            action = "if its indices count from 0, read it with --format libsvm0"
         raise TableError(
-            f"expected {wanted} columns as in training, got {found}; leave out the "
-            "others with --drop."
-        )
+            f"expected {expected}, but it cannot be read ({why}); {action}."
+        ) from error
 
 
 def require_rows(n_rows: int) -> None:
@@ -200,15 +331,11 @@ def require_rows(n_rows: int) -> None:
 
 def require_finite(X: Any, names: Sequence[str] | None) -> None:
     """Raise if a table holds NaN or infinity, with the first such row and column."""
-    bad = ~np.isfinite(X.data if sp.issparse(X) else X)
-    if not bad.any():
+    if np.isfinite(X.data if sp.issparse(X) else X).all():
         return
-    if sp.issparse(X):
-        coo = X.tocoo()
-        row, column, value = (part[bad][0] for part in (coo.row, coo.col, coo.data))
-    else:
-        row, column = np.argwhere(bad)[0]
-        value = X[row, column]
+    cells = sp.coo_matrix(X)
+    bad = ~np.isfinite(cells.data)
+    row, column, value = (v[bad][0] for v in (cells.row, cells.col, cells.data))
     title = repr(names[column]) if names else str(column)
     what = "a missing value" if np.isnan(value) else "infinity"
     raise TableError(
@@ -224,24 +351,3 @@ def require_entries(missing: np.ndarray, where: str) -> None:
             f"expected an entry in every row of {where}, got none in row "
             f"{int(np.argmax(missing)) + 1}; fill it in or leave the row out."
         )
-
-
-def _by_name(wanted: Sequence[str], names: list[str]) -> list[int]:
-    place = {name: j for j, name in enumerate(names)}
-    missing = [name for name in wanted if name not in place]
-    if missing:
-        raise TableError(
-            f"expected all {len(wanted)} columns of the training data, got none named "
-            f"{listed(missing)}; add what is missing."
-        )
-    return [place[name] for name in wanted]
-
-
-def _require_different(names: list[str]) -> None:
-    seen: set[str] = set()
-    for name in names:
-        if name and name in seen:
-            raise TableError(
-                f"expected every column name once, got {name!r} twice; rename one."
-            )
-        seen.add(name)

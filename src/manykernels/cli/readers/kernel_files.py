@@ -7,7 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from manykernels.cli.readers.columns import TableError
+from manykernels.cli.readers.columns import TableError, readable
 from manykernels.kernels import Kernel, as_kernels
 from manykernels.kernels.grammar import parse_kernel
 
@@ -23,10 +23,9 @@ def choose_kernels(text: str | None) -> list[Kernel] | None:
 
 def read_kernels(path: str) -> list[Kernel]:
     """The kernels of a file: texts in `kernels`, tables in `[[kernel]]`."""
-    try:
-        text = Path(path).read_bytes().decode()
-    except UnicodeDecodeError as error:
-        raise _broken(path, error) from error
+    content = Path(path).read_bytes()
+    with readable(f"TOML in {path!r}", "correct it there"):
+        text = content.decode()
     return parse_kernels(text, path)
 
 
@@ -40,10 +39,8 @@ def parse_kernels(text: str, path: str = "kernels.toml") -> list[Kernel]:
     >>> parse_kernels('[[kernel]]\nkind = "rbf"\ngamma = 0.5\ncolumns = "pixel*"')
     [RBF(gamma=0.5, columns='pixel*')]
     """
-    try:
+    with readable(f"TOML in {path!r}", "correct it there"):
         content = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise _broken(path, error) from error
     odd = sorted(set(content) - {TEXTS, TABLES})
     if odd or not content:
         raise TableError(
@@ -62,7 +59,10 @@ def parse_kernels(text: str, path: str = "kernels.toml") -> list[Kernel]:
 
 def _from_table(table: dict[str, Any]) -> Kernel:
     """One kernel, held to the rules of the text grammar."""
-    settings = {key: _value(value) for key, value in table.items()}
+    # TOML has no word for nothing.
+    settings: dict[str, Any] = {
+        key: None if value == "none" else value for key, value in table.items()
+    }
     kind, columns = settings.pop("kind", None), settings.pop("columns", None)
     if not isinstance(kind, str):
         raise TableError(
@@ -93,16 +93,5 @@ def _columns(columns: Any) -> Any:
     )
 
 
-def _value(value: Any) -> Any:
-    return None if value == "none" else value  # TOML has no word for nothing
-
-
 def _list_of(kind: type, value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(item, kind) for item in value)
-
-
-def _broken(path: str, error: Exception) -> TableError:
-    why = " ".join(str(error).split())[:200].rstrip(".")
-    return TableError(
-        f"expected TOML in {path!r}, but it cannot be read ({why}); correct it there."
-    )

@@ -1,60 +1,63 @@
-"""Data files of every format, read into rows, labels and names."""
+"""Data files of every format, read by pandas, scikit-learn and NumPy."""
 
 from __future__ import annotations
 
+import csv
 import gzip
 import io
+import math
 import sys
-from collections.abc import Callable
+import zipfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-from manykernels.cli.readers.arrays import read_libsvm, read_npz
-from manykernels.cli.readers.columns import Roles, Sample, TableError
-from manykernels.cli.readers.frames import read_delimited, read_parquet
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from numpy.lib import format as npy
+from sklearn.datasets import load_svmlight_file
+
+from manykernels.cli.readers.columns import (
+    Plan,
+    Roles,
+    Sample,
+    TableError,
+    is_number,
+    listed,
+    readable,
+    require_entries,
+    require_finite,
+    require_rows,
+)
 
 STDIN = "-"
 GZIP = b"\x1f\x8b"
-
-Reader = Callable[[BinaryIO, Roles, bool | None], Sample]
-
-READERS: dict[str, Reader] = {
-    "csv": lambda stream, roles, header: read_delimited(stream, roles, ",", header),
-    "tsv": lambda stream, roles, header: read_delimited(stream, roles, "\t", header),
-    "parquet": lambda stream, roles, header: read_parquet(stream, roles),
-    "libsvm": lambda stream, roles, header: read_libsvm(stream, roles),
-    "libsvm0": lambda stream, roles, header: read_libsvm(stream, roles, True),
-    "npz": lambda stream, roles, header: read_npz(stream, roles),
-}
-# Where the labels are unless the user says so; LIBSVM rows begin with theirs.
-TARGETS = {"npz": "y"}
+# Cells that say that there is no number; a label may well be "NA" or "none".
+_WORDS = ("na", "n/a", "nan", "null", "none")
+MISSING = {"", "?", *_WORDS, *map(str.upper, _WORDS), "NaN", "None", "Null"}
+NO_LABEL = {"", "nan", "NaN", "NAN"}
+# Since 3.1, pandas finds the nearest number without being asked to.
+_OLD = tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1)
+EXACT: dict[str, Any] = {"float_precision": "round_trip"} if _OLD else {}
+# A typing error in an index must not cost all the memory there is.
+MOST_COLUMNS = 10_000_000
 SUFFIXES = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".tab": "tsv",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".libsvm": "libsvm",
-    ".svm": "libsvm",
-    ".svmlight": "libsvm",
-    ".npz": "npz",
+    **{".csv": "csv", ".tsv": "tsv", ".tab": "tsv"},
+    **{".parquet": "parquet", ".pq": "parquet"},
+    **{".libsvm": "libsvm", ".svm": "libsvm", ".svmlight": "libsvm", ".npz": "npz"},
 }
 
 
-def read_sample(
-    source: str,
-    roles: Roles | None = None,
-    format: str | None = None,
-    header: bool | None = None,
-) -> Sample:
-    r"""Rows of a file, or of standard input for ``"-"``.
+@dataclass(frozen=True)
+class Source:
+    r"""A file and how to read it.
 
     Parameters
     ----------
-    source : str
-        Path; a gzip-compressed file is unpacked.
-    roles : Roles, optional
-        Which column is what; all are features if not given.
+    path : str
+        ``"-"`` for standard input; a gzip-compressed file is unpacked.
     format : str, optional
         A key of `READERS`; from the file's suffix if not given, CSV for ``"-"``.
     header : bool, optional
@@ -65,11 +68,32 @@ def read_sample(
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "small.csv"
     >>> _ = path.write_text("a,b\n1,2\n3,4\n")
-    >>> read_sample(str(path)).X.tolist()
+    >>> Source(str(path)).read(Roles()).X.tolist()
     [[1.0, 2.0], [3.0, 4.0]]
     """
-    reader = READERS[choose_format(source, format)]
-    return reader(_open(source), roles or Roles(), header)
+
+    path: str
+    format: str | None = None
+    header: bool | None = None
+
+    def read(self, roles: Roles) -> Sample:
+        """The rows without labels, unless the roles name them."""
+        reader = READERS[choose_format(self.path, self.format)]
+        return reader(_open(self.path), roles, self.header)
+
+    def read_labeled(self, roles: Roles) -> tuple[Sample, np.ndarray]:
+        """The rows and their labels, from where the format keeps them."""
+        kind = choose_format(self.path, self.format)
+        if roles.target is None and kind == "npz":
+            roles = replace(roles, target="y")
+        if roles.target is None and not kind.startswith("libsvm"):
+            raise TableError(
+                "expected --target with the column of the labels, got none; give its "
+                "name or position."
+            )
+        sample = self.read(roles)
+        assert sample.y is not None  # every reader reads the target it was asked for
+        return sample, sample.y
 
 
 def choose_format(source: str, format: str | None = None) -> str:
@@ -101,16 +125,293 @@ def choose_format(source: str, format: str | None = None) -> str:
 
 def _open(source: str) -> BinaryIO:
     """The whole file in memory, unpacked: every reader may then seek."""
-    if source == STDIN:
-        content = sys.stdin.buffer.read()
-    else:
-        content = Path(source).read_bytes()
-    if not content.startswith(GZIP):
-        return io.BytesIO(content)
+    stdin = source == STDIN
+    content = sys.stdin.buffer.read() if stdin else Path(source).read_bytes()
+    if content.startswith(GZIP):
+        with readable("a whole gzip file", "copy the original again"):
+            content = gzip.decompress(content)
+    return io.BytesIO(content)
+
+
+def read_delimited(
+    stream: BinaryIO, roles: Roles, delimiter: str = ",", header: bool | None = None
+) -> Sample:
+    r"""Read a table of text; `header` None looks at the first line.
+
+    The first line is a header if it names a column that was asked for, if none of
+    its cells is a number, or if it counts the columns.
+
+    Examples
+    --------
+    >>> text = io.BytesIO(b"a,b,kind\n1,2,x\n3,4,y\n")
+    >>> sample = read_delimited(text, Roles(target="kind"))
+    >>> sample.names, sample.X.tolist(), sample.y.tolist()
+    (['a', 'b'], [[1.0, 2.0], [3.0, 4.0]], ['x', 'y'])
+    """
+    text = _decoded(stream.read())
+    first, n_rows = _checked_rows(text, delimiter)
+    if header is None:
+        header = is_header(first, roles.asked())
+    plan = roles.plan(first if header else None, len(first))
     try:
-        return io.BytesIO(gzip.decompress(content))
-    except Exception as error:  # EOFError, zlib.error, BadGzipFile
+        frame = _read_csv(text, plan, delimiter, header, len(first), float)
+    except ValueError:  # words in a column: which, is found out from the cells
+        frame = _read_csv(text, plan, delimiter, header, len(first), str)
+    if len(frame) != n_rows - header:
         raise TableError(
-            f"expected a whole gzip file, got one that ends or changes within "
-            f"({error}); copy the original again."
+            f"expected {n_rows - header} rows, got {len(frame)}; check the file for "
+            "odd line ends and quotes."
+        )
+    return _from_frame(frame, plan)
+
+
+def _decoded(content: bytes) -> str:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise TableError(
+            f"expected text in UTF-8, got the byte {error.object[error.start]:#x} in "
+            f"line {line}; convert the file, or name its format with --format."
         ) from error
+
+
+def _checked_rows(text: str, delimiter: str) -> tuple[list[str], int]:
+    """First row and number of rows, all whole: pandas would fill short ones up."""
+    lines = io.StringIO(text, newline="")
+    reader = csv.reader(lines, delimiter=delimiter, strict=True, skipinitialspace=True)
+    first: list[str] = []
+    n_rows = 0
+    try:
+        for row in reader:
+            if len(row) < 2 and not any(cell.strip() for cell in row):
+                continue
+            first = first or row
+            if len(row) != len(first):
+                raise TableError(
+                    f"expected {len(first)} cells in every row, got {len(row)} in line "
+                    f"{reader.line_num}; check its separators and quotes."
+                )
+            n_rows += 1
+    except csv.Error as error:
+        raise TableError(
+            f"expected cells separated by {delimiter!r}, got a line that cannot be "
+            f"read (line {reader.line_num}: {error}); correct its quotes."
+        ) from error
+    require_rows(n_rows)
+    return [cell.strip() for cell in first], n_rows
+
+
+def is_header(cells: Sequence[str], asked: set[str]) -> bool:
+    """Whether the first line names the columns.
+
+    Examples
+    --------
+    >>> is_header(["5.1", "setosa"], set()), is_header(["5.1", "kind"], {"kind"})
+    (False, True)
+    >>> is_header(["0", "1", "2"], set()), is_header(["a", "b"], set())
+    (True, True)
+    """
+    if asked & set(cells):
+        return True
+    if len(cells) > 1 and list(cells) == [str(j) for j in range(len(cells))]:
+        return True
+    return not any(is_number(cell) or cell in MISSING for cell in cells)
+
+
+def _read_csv(
+    text: str, plan: Plan, delimiter: str, header: bool, width: int, numbers: type
+) -> pd.DataFrame:
+    """The planned columns by position: labels are text, the others `numbers`."""
+    labels = {plan.target, plan.group} - {None}
+    used = sorted(j for j in {*plan.features, *labels, plan.weight} if j is not None)
+    return pd.read_csv(
+        io.StringIO(text),
+        sep=delimiter,
+        header=0 if header else None,
+        names=list(range(width)),
+        usecols=used,
+        dtype={j: str if j in labels else numbers for j in used},
+        na_values={j: NO_LABEL if j in labels else MISSING for j in used},
+        keep_default_na=False,
+        skipinitialspace=True,
+        low_memory=False,
+        **EXACT,
+    )
+
+
+def read_parquet(stream: BinaryIO, roles: Roles) -> Sample:
+    """Read the columns that are asked for."""
+    with readable("a whole Parquet file"):
+        # One thread: a broken file must fail alike every time.
+        frame = pd.read_parquet(stream, engine="pyarrow", use_threads=False)
+    names = [str(name) for name in frame.columns]
+    frame.columns = pd.RangeIndex(len(names))
+    return _from_frame(frame, roles.plan(names, len(names)))
+
+
+def _from_frame(frame: pd.DataFrame, plan: Plan) -> Sample:
+    """The planned columns, if features are finite numbers and all labels are there."""
+    require_rows(len(frame))
+    columns = [*plan.features, *([] if plan.weight is None else [plan.weight])]
+    found = [_as_numbers(frame[j]) for j in columns]
+    words = {j: v for j, v in zip(columns, found, strict=True) if isinstance(v, str)}
+    if words:
+        raise TableError(
+            f"expected numbers to learn from, got text such as "
+            f"{next(iter(words.values()))[:40]!r} in the columns "
+            f"{listed(plan.titles(list(words)))}; leave them out with --drop, or turn "
+            "them into numbers first."
+        )
+    values = np.column_stack(found)
+    require_finite(values, plan.titles(columns))
+    n_features = len(plan.features)
+    return Sample(
+        values[:, :n_features],
+        plan.feature_names,
+        _labels(frame, plan, plan.target),
+        None if plan.weight is None else values[:, n_features],
+        _labels(frame, plan, plan.group),
+    )
+
+
+def _as_numbers(column: pd.Series) -> np.ndarray | str:
+    """Numbers with NaN where there are none; or one of the words in their place."""
+    if column.dtype.kind in "biuf":
+        return column.to_numpy(np.float64, na_value=np.nan)
+    there = column.dropna()
+    word = next((cell for cell in there if not is_number(cell)), None)
+    if word is not None:
+        return str(word).strip()
+    return there.map(float).reindex(column.index).to_numpy(np.float64)
+
+
+def _labels(frame: pd.DataFrame, plan: Plan, j: int | None) -> np.ndarray | None:
+    if j is None:
+        return None
+    column = frame[j]
+    if column.dtype.kind not in "biuf":
+        text = column.astype(str).str.strip()
+        column = column.astype(object).where(column.isna(), text)
+        column = column.mask(column == "")
+    require_entries(column.isna().to_numpy(), f"column {plan.titles([j])[0]!r}")
+    return column.to_numpy()
+
+
+def read_libsvm(stream: BinaryIO, roles: Roles, zero_based: bool = False) -> Sample:
+    r"""Read sparse rows; indices count from 1 unless `zero_based`.
+
+    Examples
+    --------
+    >>> import io
+    >>> sample = read_libsvm(io.BytesIO(b"1 1:0.5 3:2\n-1 2:1\n"), Roles())
+    >>> sample.X.toarray().tolist(), sample.y.tolist()
+    ([[0.5, 0.0, 2.0], [0.0, 1.0, 0.0]], [1.0, -1.0])
+    """
+    for role in ("target", "group", "weight", "drop"):
+        if name := getattr(roles, role):
+            name = name if isinstance(name, str) else ", ".join(name)
+            raise TableError(
+                f"expected no --{role} for a LIBSVM file, which has no column names, "
+                f"got {name!r}; leave it out."
+            )
+    with readable("LIBSVM rows such as '1 3:0.5 7:2'"):
+        X, y = load_svmlight_file(stream, zero_based=zero_based)
+    require_rows(X.shape[0])
+    most = MOST_COLUMNS if roles.n_features is None else roles.n_features
+    if X.shape[1] > most:
+        raise TableError(
+            f"expected indices up to {most}, got {X.shape[1]}; check for a typing "
+            "error, and leave out columns that training did not have."
+        )
+    width = roles.n_features or X.shape[1]
+    X = sp.csr_matrix((X.data, X.indices, X.indptr), (X.shape[0], width))
+    require_finite(X, None)
+    require_entries(~np.isfinite(y), "the labels")
+    return Sample(X, None, y)
+
+
+def read_npz(stream: BinaryIO, roles: Roles) -> Sample:
+    """Read X, or a stack of kernels, and what belongs to the rows.
+
+    The arrays are `X` (n, d) with optional `names`, or `kernels` (n, n_train, F); `y`
+    and others are found under the names of their roles.
+    """
+    with readable("a whole NPZ file"), zipfile.ZipFile(stream) as archive:
+        names = archive.namelist()
+        given = "kernels.npy" in names and "X.npy" not in names
+        X = _read_array(archive, "kernels" if given else "X", 3 if given else 2, "biuf")
+        require_rows(len(X))
+        y, weight, group = (
+            None if name is None else _read_array(archive, name, 1, kinds, len(X))
+            for name, kinds in (
+                (roles.target, "biufU"),
+                (roles.weight, "biuf"),
+                (roles.group, "biufU"),
+            )
+        )
+        if given:
+            roles.require_count(X.shape[1])
+            return Sample(X, None, y, weight, group)
+        titles = None
+        if "names.npy" in names:
+            titles = _read_array(archive, "names", 1, "U", X.shape[1]).tolist()
+    # Roles name arrays here, so they take no column away.
+    columns = replace(roles, target=None, weight=None, group=None)
+    plan = columns.plan(titles, X.shape[1])
+    X = X if len(plan.features) == X.shape[1] else X[:, plan.features]
+    require_finite(X, plan.feature_names)
+    return Sample(X, plan.feature_names, y, weight, group)
+
+
+def _read_array(
+    archive: zipfile.ZipFile,
+    name: str,
+    n_dims: int,
+    kinds: str,
+    length: int | None = None,
+) -> np.ndarray:
+    """One array, whose size is compared with the bytes there are before it is read."""
+    arrays = [n.removesuffix(".npy") for n in archive.namelist() if n.endswith(".npy")]
+    if name not in arrays:
+        raise TableError(
+            f"expected an array {name!r} in the NPZ file, got "
+            f"{listed(arrays) or 'no array'}; save it under that name."
+        )
+    entry = archive.getinfo(f"{name}.npy")
+    with archive.open(entry) as stream:
+        first = npy.read_magic(stream) == (1, 0)
+        read = npy.read_array_header_1_0 if first else npy.read_array_header_2_0
+        shape, _, dtype = read(stream)
+    n_bytes = math.prod(shape) * dtype.itemsize
+    for what, expected, found in (
+        ("bytes", n_bytes, min(n_bytes, entry.file_size)),
+        ("dimensions", n_dims, len(shape)),
+        ("entries", shape[0] if length is None and shape else length, *shape[:1]),
+    ):
+        if expected != found:
+            raise TableError(
+                f"expected {expected} {what} in the array {name!r}, got {found}; save "
+                "it again."
+            )
+    if dtype.kind not in kinds:
+        wanted = "numbers or text" if "U" in kinds else "numbers"
+        raise TableError(
+            f"expected {wanted} in the array {name!r}, got {dtype.type.__name__}; "
+            "convert it before saving."
+        )
+    with archive.open(entry) as stream:
+        values = np.asarray(npy.read_array(stream, allow_pickle=False))
+    if length is not None and dtype.kind == "f":
+        require_entries(~np.isfinite(values), f"the array {name!r}")
+    return values
+
+
+READERS: dict[str, Callable[[BinaryIO, Roles, bool | None], Sample]] = {
+    "csv": lambda stream, roles, header: read_delimited(stream, roles, ",", header),
+    "tsv": lambda stream, roles, header: read_delimited(stream, roles, "\t", header),
+    "parquet": lambda stream, roles, header: read_parquet(stream, roles),
+    "libsvm": lambda stream, roles, header: read_libsvm(stream, roles),
+    "libsvm0": lambda stream, roles, header: read_libsvm(stream, roles, True),
+    "npz": lambda stream, roles, header: read_npz(stream, roles),
+}
