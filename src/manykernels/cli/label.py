@@ -27,62 +27,47 @@ Tokens = Annotated[
         "empty line between sequences; - for standard input.",
     ),
 ]
-LabelerFile = Annotated[
-    Path,
-    typer.Option("--model", "-m", help="The model's file.", rich_help_panel=opt.FILE),
-]
+LabelerFile = Annotated[Path, opt.in_files("--model", "-m", help="The model's file.")]
 Train = Annotated[
     str | None,
-    typer.Option(
+    opt.in_files(
         "--train",
         help="File with labels in its last column to learn from first; the model is "
         "written to --model.",
-        rich_help_panel=opt.FILE,
     ),
 ]
 LabeledOut = Annotated[
     str,
-    typer.Option(
+    opt.in_output(
         "--out",
         "-o",
         help="Where to write the tokens with their labels; - for standard output.",
-        rich_help_panel=opt.REPORT,
     ),
 ]
 Score = Annotated[
     bool,
-    typer.Option(
+    opt.in_output(
         "--score",
         help="Compare with the labels in the file's last column instead of writing.",
-        rich_help_panel=opt.REPORT,
     ),
 ]
 Window = Annotated[
     int,
-    typer.Option(
+    opt.in_learning(
         "--window",
         help="Neighbors on each side whose columns a token sees, where columns are "
         "text; the model remembers it.",
-        rich_help_panel=opt.MODEL,
     ),
 ]
 Regularizer = Annotated[
     str | None,
-    typer.Option(
-        "--regularizer",
-        help="sparse_mkl, group_lasso, squared_l2, elastic_net, ...",
-        rich_help_panel=opt.MODEL,
+    opt.in_learning(
+        "--regularizer", help="sparse_mkl, group_lasso, squared_l2, elastic_net, ..."
     ),
 ]
-ChainLoss = Annotated[
-    str | None,
-    typer.Option("--loss", help="hinge or crf.", rich_help_panel=opt.MODEL),
-]
+ChainLoss = Annotated[str | None, opt.in_learning("--loss", help="hinge or crf.")]
 Epochs = Annotated[
-    int | None,
-    typer.Option(
-        "--epochs", help="Passes over the sequences.", rich_help_panel=opt.MODEL
-    ),
+    int | None, opt.in_learning("--epochs", help="Passes over the sequences.")
 ]
 
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-FILE, ROLES, MODEL, REPORT = "Files", "Columns", "Learning", "Output"
+# One function per panel of the help page.
+in_files, in_columns, in_learning, in_output = (
+    partial(typer.Option, rich_help_panel=panel)
+    for panel in ("Files", "Columns", "Learning", "Output")
+)
 
 
 def chosen(**given: Any) -> dict[str, Any]:
@@ -34,209 +39,126 @@ Model = Annotated[
 ]
 Format = Annotated[
     str | None,
-    typer.Option(
+    in_files(
         "--format",
         help="csv, tsv, parquet, libsvm, libsvm0 (indices from 0) or npz; by default "
         "from the file's name, csv for -.",
-        rich_help_panel=FILE,
     ),
 ]
 Header = Annotated[
     bool | None,
-    typer.Option(
+    in_files(
         "--header/--no-header",
         help="Whether a CSV begins with names; by default, look at its first line.",
-        rich_help_panel=FILE,
     ),
 ]
-ModelOut = Annotated[
-    Path,
-    typer.Option(
-        "--model", "-m", help="Where to write the model.", rich_help_panel=FILE
-    ),
-]
-Test = Annotated[
-    str | None,
-    typer.Option("--test", help="File to evaluate the model on.", rich_help_panel=FILE),
-]
+ModelOut = Annotated[Path, in_files("--model", "-m", help="Where to write the model.")]
+Test = Annotated[str | None, in_files("--test", help="File to evaluate the model on.")]
 Checkpoint = Annotated[
     Path | None,
-    typer.Option(
+    in_files(
         "--checkpoint",
         help="File that keeps the state of the fit; a killed fit goes on from it.",
-        rich_help_panel=FILE,
     ),
 ]
 
 Target = Annotated[
     str | None,
-    typer.Option(
+    in_columns(
         "--target",
         "-t",
         help="Column with the labels: a name, or a position (-1 is the last).",
-        rich_help_panel=ROLES,
     ),
 ]
 Group = Annotated[
     str | None,
-    typer.Option(
+    in_columns(
         "--group",
         help="Column that says which rows belong together; a hold-out keeps them so.",
-        rich_help_panel=ROLES,
     ),
 ]
-Weight = Annotated[
-    str | None,
-    typer.Option("--weight", help="Column with row weights.", rich_help_panel=ROLES),
-]
+Weight = Annotated[str | None, in_columns("--weight", help="Column with row weights.")]
 Drop = Annotated[
     list[str] | None,
-    typer.Option(
-        "--drop",
-        "--ignore",
-        help="Column to leave out (also 'id*'); may be repeated.",
-        rich_help_panel=ROLES,
+    in_columns(
+        "--drop", "--ignore", help="Column to leave out (also 'id*'); may be repeated."
     ),
 ]
 
 Regression = Annotated[
     bool,
-    typer.Option(
-        "--regression",
-        help="The target is a number to predict, not a class.",
-        rich_help_panel=MODEL,
-    ),
+    in_learning("--regression", help="The target is a number to predict, not a class."),
 ]
 Kernels = Annotated[
     str | None,
-    typer.Option(
+    in_learning(
         "--kernels",
         "-k",
         help="Kernels such as 'rbf@pixel*; linear', or a file that ends in .toml.",
-        rich_help_panel=MODEL,
     ),
 ]
 P = Annotated[
-    float | None,
-    typer.Option(
-        "--p", help="1: few kernels, 2: all of them alike.", rich_help_panel=MODEL
-    ),
+    float | None, in_learning("--p", help="1: few kernels, 2: all of them alike.")
 ]
-C = Annotated[
-    float | None,
-    typer.Option("--C", "-C", help="Weight of the losses.", rich_help_panel=MODEL),
-]
-Loss = Annotated[
-    str | None, typer.Option("--loss", help="Loss function.", rich_help_panel=MODEL)
-]
+C = Annotated[float | None, in_learning("--C", "-C", help="Weight of the losses.")]
+Loss = Annotated[str | None, in_learning("--loss", help="Loss function.")]
 Solver = Annotated[
-    str | None,
-    typer.Option("--solver", help="Algorithm, by default auto.", rich_help_panel=MODEL),
+    str | None, in_learning("--solver", help="Algorithm, by default auto.")
 ]
-Tol = Annotated[
-    float | None,
-    typer.Option("--tol", help="Relative gap to reach.", rich_help_panel=MODEL),
-]
-MaxIter = Annotated[
-    int | None,
-    typer.Option("--max-iter", help="Epochs at most.", rich_help_panel=MODEL),
-]
+Tol = Annotated[float | None, in_learning("--tol", help="Relative gap to reach.")]
+MaxIter = Annotated[int | None, in_learning("--max-iter", help="Epochs at most.")]
 ClassWeight = Annotated[
     str | None,
-    typer.Option(
-        "--class-weight",
-        help="'balanced' gives all classes the same total weight.",
-        rich_help_panel=MODEL,
+    in_learning(
+        "--class-weight", help="'balanced' gives all classes the same total weight."
     ),
 ]
 Approximate = Annotated[
     str | None,
-    typer.Option(
-        "--approximate",
-        help="nystroem or random_features in place of exact kernels.",
-        rich_help_panel=MODEL,
+    in_learning(
+        "--approximate", help="nystroem or random_features in place of exact kernels."
     ),
 ]
 Storage = Annotated[
     str | None,
-    typer.Option(
-        "--storage",
-        help="How kernel values are held: gram, float64, memmap:float16...",
-        rich_help_panel=MODEL,
+    in_learning(
+        "--storage", help="How kernel values are held: gram, float64, memmap:float16..."
     ),
 ]
 StorageDir = Annotated[
     Path | None,
-    typer.Option(
-        "--storage-dir",
-        help="Folder in which kernel values are kept and found again.",
-        rich_help_panel=MODEL,
+    in_learning(
+        "--storage-dir", help="Folder in which kernel values are kept and found again."
     ),
 ]
 MemoryLimit = Annotated[
-    str | None,
-    typer.Option(
-        "--memory-limit", help="Such as 4GB, for kernel values.", rich_help_panel=MODEL
-    ),
+    str | None, in_learning("--memory-limit", help="Such as 4GB, for kernel values.")
 ]
 Seed = Annotated[
-    int | None,
-    typer.Option(
-        "--seed", help="Makes fit and hold-out repeatable.", rich_help_panel=MODEL
-    ),
+    int | None, in_learning("--seed", help="Makes fit and hold-out repeatable.")
 ]
 HoldOut = Annotated[
     float | None,
-    typer.Option(
+    in_learning(
         "--holdout",
         help="Share of the rows that are not learnt but evaluated, such as 0.2.",
-        rich_help_panel=MODEL,
     ),
 ]
 
 Metrics = Annotated[
-    str | None,
-    typer.Option(
-        "--metrics", help="Write the results as JSON.", rich_help_panel=REPORT
-    ),
+    str | None, in_output("--metrics", help="Write the results as JSON.")
 ]
 AsJson = Annotated[
-    bool,
-    typer.Option(
-        "--json", help="Print one JSON object, for machines.", rich_help_panel=REPORT
-    ),
+    bool, in_output("--json", help="Print one JSON object, for machines.")
 ]
-Verbose = Annotated[
-    bool,
-    typer.Option("--verbose", "-v", help="A line per epoch.", rich_help_panel=REPORT),
-]
-Quiet = Annotated[
-    bool,
-    typer.Option(
-        "--quiet", "-q", help="No progress, no summary.", rich_help_panel=REPORT
-    ),
-]
+Verbose = Annotated[bool, in_output("--verbose", "-v", help="A line per epoch.")]
+Quiet = Annotated[bool, in_output("--quiet", "-q", help="No progress, no summary.")]
 Out = Annotated[
-    str,
-    typer.Option(
-        "--out",
-        "-o",
-        help="CSV or TSV file; - for standard output.",
-        rich_help_panel=REPORT,
-    ),
+    str, in_output("--out", "-o", help="CSV or TSV file; - for standard output.")
 ]
-Proba = Annotated[
-    bool,
-    typer.Option("--proba", help="Add probabilities.", rich_help_panel=REPORT),
-]
-Scores = Annotated[
-    bool, typer.Option("--scores", help="Add scores.", rich_help_panel=REPORT)
-]
+Proba = Annotated[bool, in_output("--proba", help="Add probabilities.")]
+Scores = Annotated[bool, in_output("--scores", help="Add scores.")]
 Plot = Annotated[
     Path | None,
-    typer.Option(
-        "--plot",
-        help="Draw weights and convergence (.png, .pdf or .svg).",
-        rich_help_panel=REPORT,
-    ),
+    in_output("--plot", help="Draw weights and convergence (.png, .pdf or .svg)."),
 ]

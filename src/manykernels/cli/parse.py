@@ -28,73 +28,51 @@ Text = Annotated[
         help="CoNLL-U file to parse, plain or gzipped; - for standard input.",
     ),
 ]
-ParserFile = Annotated[
-    Path,
-    typer.Option("--model", "-m", help="The parser's file.", rich_help_panel=opt.FILE),
-]
+ParserFile = Annotated[Path, opt.in_files("--model", "-m", help="The parser's file.")]
 Train = Annotated[
     str | None,
-    typer.Option(
+    opt.in_files(
         "--train",
         help="CoNLL-U file with heads to learn from first; the parser is written to "
         "--model.",
-        rich_help_panel=opt.FILE,
     ),
 ]
 ParsedOut = Annotated[
-    str,
-    typer.Option(
-        "--out",
-        "-o",
-        help="CoNLL-U file; - for standard output.",
-        rich_help_panel=opt.REPORT,
-    ),
+    str, opt.in_output("--out", "-o", help="CoNLL-U file; - for standard output.")
 ]
 Score = Annotated[
     bool,
-    typer.Option(
+    opt.in_output(
         "--score",
         help="Compare with the heads in the file instead of writing sentences.",
-        rich_help_panel=opt.REPORT,
     ),
 ]
 TemplateSet = Annotated[
     str,
-    typer.Option(
-        "--templates",
-        help="standard, full, or templates separated by semicolons.",
-        rich_help_panel=opt.MODEL,
+    opt.in_learning(
+        "--templates", help="standard, full, or templates separated by semicolons."
     ),
 ]
 Regularizer = Annotated[
     str | None,
-    typer.Option(
+    opt.in_learning(
         "--regularizer",
         help="squared_l2, or group_lasso or sparse_mkl, which prune templates.",
-        rich_help_panel=opt.MODEL,
     ),
 ]
 Refit = Annotated[
     bool,
-    typer.Option(
+    opt.in_learning(
         "--refit",
         help="Learn the templates that were kept once more, without the regularizer.",
-        rich_help_panel=opt.MODEL,
     ),
 ]
 NTemplates = Annotated[
     int | None,
-    typer.Option(
-        "--n-templates",
-        help="Templates to keep at most, with --refit.",
-        rich_help_panel=opt.MODEL,
-    ),
+    opt.in_learning("--n-templates", help="Templates to keep at most, with --refit."),
 ]
 Epochs = Annotated[
-    int | None,
-    typer.Option(
-        "--epochs", help="Passes over the sentences.", rich_help_panel=opt.MODEL
-    ),
+    int | None, opt.in_learning("--epochs", help="Passes over the sentences.")
 ]
 
 
