@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from common import parse, save, show
 
-from manykernels.cli.contest import Arena, Contest, Result, warm_up
+from manykernels.cli.demo import Arena, Contest, Result, warm_up
 from manykernels.datasets import load_noisy_digits
 
 GAMMAS = ("scale", 0.1)

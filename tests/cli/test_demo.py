@@ -9,8 +9,7 @@ from typer.testing import CliRunner
 
 import manykernels
 from manykernels.cli import app
-from manykernels.cli.contest import Arena, Contest, Result
-from manykernels.cli.demo import conclusion
+from manykernels.cli.demo import Arena, Contest, Result, conclusion
 from manykernels.datasets import load_noisy_digits
 
 runner = CliRunner()

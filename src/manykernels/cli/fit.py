@@ -18,6 +18,7 @@ from manykernels.banks import Storage
 from manykernels.cli import options as opt
 from manykernels.cli.errors import fail, one_line
 from manykernels.cli.metrics import measure_rows, metric_lines, summary_lines
+from manykernels.cli.models import with_names
 from manykernels.cli.outputs import (
     check_output,
     print_json,
@@ -34,7 +35,6 @@ from manykernels.cli.readers.columns import (
 )
 from manykernels.cli.readers.kernel_files import choose_kernels
 from manykernels.cli.readers.tables import Source
-from manykernels.cli.rows import with_names
 from manykernels.mkl import MKLClassifier, MKLRegressor
 
 Known = tuple[Sample, np.ndarray]  # rows and their labels or values

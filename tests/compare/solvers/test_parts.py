@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from manykernels.compare import SMOMKL
-from manykernels.compare.solvers.silp import Cuts
+from manykernels.compare.solvers.cutting_planes import Cuts
 from manykernels.compare.solvers.simple_mkl import reduced_direction
 from manykernels.compare.solvers.wrapper import FrozenSVM
 from manykernels.hot import smo
