@@ -58,8 +58,6 @@ def to_plain(value: Any, arrays: Arrays) -> Any:
         return _plain_array(value, arrays)
     if isinstance(value, list):
         return [to_plain(item, arrays) for item in value]
-    if type(value) is tuple:
-        return {"tuple": to_plain(list(value), arrays)}
     if type(value) is dict:
         return _plain_dict(value, arrays)
     if sp.issparse(value):
@@ -74,6 +72,8 @@ def to_plain(value: Any, arrays: Arrays) -> Any:
     known = _is_declared(name, type(value).__module__)
     if known and STORABLE[name].cls is type(value):
         return {"part": name, **_fields(value, arrays)}
+    if isinstance(value, tuple):  # a named one is named again by who asked for it
+        return {"tuple": to_plain(list(value), arrays)}
     raise TypeError(
         f"expected numbers, text, arrays and objects of manykernels to save, got "
         f"{name}; only these can be written to a file."
