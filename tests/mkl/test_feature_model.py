@@ -48,7 +48,7 @@ def test_scores_and_parts_are_those_of_the_expansion(pair):
 
 def test_no_row_is_kept(pair):
     rows, features = pair
-    assert all(len(group.everything()) == 0 for group in features.kernels.groups)
+    assert all(len(group.rows) == 0 for group in features.kernels.groups)
     np.testing.assert_array_equal(features.kernels.support, rows.kernels.support)
     columns = features.kernels.n_feature_columns()
     assert [block.shape for block in features.blocks] == [(n, 4) for n in columns]

@@ -17,6 +17,7 @@ import scipy.sparse as sp
 from manykernels import kernels, losses, norms, solvers
 from manykernels.base.stored import STORABLE, Wholes, make_stored, storable
 from manykernels.files.container import KINDS, Arrays, ModelFileError
+from manykernels.kernels.columns import callable_name
 
 DTYPES = ("float32", "float64")
 RIVALS = "manykernels.compare"  # imported when a file names one of its classes
@@ -143,7 +144,7 @@ def _fields(value: Any, arrays: Arrays) -> dict[str, Any]:
         names = STORABLE[type(value).__name__].names
         found = {name: getattr(value, name) for name in names}
     if isinstance(value, kernels.Custom):
-        found["function"] = value.title
+        found["function"] = callable_name(value.function)
     return {name: to_plain(item, arrays) for name, item in found.items()}
 
 

@@ -1,6 +1,6 @@
 """Kernels: what they are, how to name them, and their values on data."""
 
-from manykernels.kernels.base import Kernel
+from manykernels.kernels.base import Kernel, reads_matrices
 from manykernels.kernels.columns import select_columns
 from manykernels.kernels.custom import Custom
 from manykernels.kernels.fitted import KernelSet
@@ -22,7 +22,6 @@ from manykernels.kernels.grammar import (
     default_kernels,
     format_kernel,
     parse_kernel,
-    reads_matrices,
 )
 
 __all__ = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from functools import partial
@@ -15,6 +16,7 @@ from scipy.spatial.distance import pdist
 from manykernels.base.arrays import Values
 from manykernels.kernels.columns import (
     Columns,
+    callable_name,
     describe_columns,
     plain_columns,
 )
@@ -27,6 +29,7 @@ WidthRule: TypeAlias = Callable[[Any, Values], float]
 SHARED_FIELDS = ("columns", "name", "normalize", "center", "approximate", "rank")
 APPROXIMATIONS = ("nystroem", "random_features")
 DEFAULT_RANK = 300
+KIND = r"(?:^|;)\s*([^:@;\s]+)"  # the first word of every kernel in a text
 MAX_ROWS = 1000  # whose pairwise distances choose a width
 
 
@@ -119,10 +122,6 @@ class Kernel:
             _check_approximation(self)
         for name, rules in self.widths.items():
             require_positive(self, name, tuple(rules))
-        self.validate()
-
-    def validate(self) -> None:
-        """Check the ranges of the kernel's own parameters that are no widths."""
 
     def resolve(self, values: Any, copies: Values) -> Kernel:
         """The same kernel with numbers in place of words such as "scale".
@@ -146,16 +145,6 @@ class Kernel:
         """Turn a block of this kernel's `form` into kernel values, in place."""
         return block
 
-    def check_values(self, name: str, values: Any) -> None:
-        """Raise where the kernel, shown by this name, cannot read these values."""
-        if sp.issparse(values) and not self.accepts_sparse:
-            raise TypeError(
-                f"kernel {name!r} needs a dense table, got a sparse one; call "
-                f".toarray() on it first."
-            )
-        if self.nonnegative:
-            require_nonnegative(values, name)
-
     @property
     def has_features(self) -> bool:
         """Whether k(x, y) = <phi(x), phi(y)> with a phi that can be written down."""
@@ -166,18 +155,15 @@ class Kernel:
         """Readable name: ``name`` if given, else kind, parameters and columns."""
         if self.name is not None:
             return self.name
-        parts = []
+        title, parts = self.kind, []
         for key, value in self.settings().items():
-            if key not in ("columns", "function"):
+            if key == "function":
+                title = callable_name(value)
+            elif key != "columns":
                 number = f"{value:g}" if isinstance(value, float) else value
                 parts.append(f"{key}={number}")
         where = "" if self.columns is None else f"@{describe_columns(self.columns)}"
-        return self.title + (f"({', '.join(parts)})" if parts else "") + where
-
-    @property
-    def title(self) -> str:
-        """The first word of the automatic label."""
-        return self.kind
+        return title + (f"({', '.join(parts)})" if parts else "") + where
 
     def settings(self) -> dict[str, Any]:
         """Fields that differ from their defaults, own parameters first."""
@@ -272,6 +258,24 @@ def _check_approximation(kernel: Kernel) -> None:
             f"approximate='random_features' needs a kernel with random features, got "
             f"{kernel.kind}, which has none; {advice}."
         )
+
+
+def reads_matrices(spec: Any) -> bool:
+    """Whether kernels read given kernel or distance matrices instead of columns.
+
+    Texts are looked at, not parsed: this is asked for every prediction.
+
+    Examples
+    --------
+    >>> reads_matrices("precomputed"), reads_matrices(["rbf@0-13", "linear"])
+    (True, False)
+    """
+    if isinstance(spec, str):
+        kinds = re.findall(KIND, spec.lower())
+        return "precomputed" in kinds or "distance" in kinds
+    if isinstance(spec, Kernel):
+        return spec.family == "given"
+    return isinstance(spec, Sequence) and any(map(reads_matrices, spec))
 
 
 def unique_names(labels: Sequence[str]) -> list[str]:

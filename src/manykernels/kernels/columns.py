@@ -9,7 +9,6 @@ from numbers import Integral
 from typing import Any, TypeAlias
 
 import numpy as np
-import scipy.sparse as sp
 
 from manykernels.base.arrays import Selection, Values
 
@@ -114,48 +113,6 @@ def positions(columns: Any, n: int, names: Sequence[str] | None) -> Selection:
     return np.asarray(index, dtype=np.intp)
 
 
-def as_table(X: Any) -> Any:
-    """X with two dimensions: array, sparse matrix or data frame as it is."""
-    table = X if hasattr(X, "shape") else np.asarray(X)
-    if len(table.shape) != 2:
-        raise ValueError(
-            f"kernels on feature columns need X of shape (n_samples, n_features), got "
-            f"{len(table.shape)} dimensions; use Precomputed for a stack of kernels."
-        )
-    return table
-
-
-def take_columns(X: Any, index: Selection) -> Any:
-    """The chosen columns as a new C-ordered array, or as CSR if X is sparse.
-
-    In float32 if X is, else in float64.
-    """
-    single = getattr(X, "dtype", None) == np.float32
-    dtype = np.float32 if single else np.float64
-    if sp.issparse(X):
-        return sp.csr_array(X)[:, index].astype(dtype)
-    if hasattr(X, "iloc"):
-        chosen = X.iloc[:, index].to_numpy()
-    elif hasattr(X, "to_numpy"):
-        chosen = X[:, index if isinstance(index, slice) else index.tolist()].to_numpy()
-    else:
-        chosen = np.asarray(X)[:, index]
-    try:
-        return np.array(chosen, dtype=dtype, order="C")
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"kernel columns must hold numbers, got {error}; encode text columns or "
-            f"choose numeric ones."
-        ) from error
-
-
-def take_rows(X: Any, rows: slice) -> Any:
-    """Some rows of an array, a sparse matrix or a data frame."""
-    if hasattr(X, "iloc"):
-        return X.iloc[rows]
-    return (sp.csr_array(X) if sp.issparse(X) else X)[rows]
-
-
 def _from_item(item: Any, n: int, names: Sequence[str] | None) -> Sequence[int]:
     if isinstance(item, str):
         return _from_name(item, names)
@@ -224,23 +181,20 @@ def _checked_slice(columns: slice, n: int, names: Sequence[str] | None) -> Selec
     return slice(index.start, index.stop, None if index.step == 1 else index.step)
 
 
-def describe_columns(columns: Columns) -> str:
-    """Short text for a column choice: ``3``, ``0-13+28-41``, ``pixel*``."""
+def describe_columns(columns: Columns, most: int | None = 4) -> str:
+    """Short text for a column choice: ``3``, ``0-13+28-41``, ``pixel*``.
+
+    Runs of two or more indices become ``first-last``; where there are more than `most`
+    parts, the first three stand for all.
+    """
     if callable(columns):
         return callable_name(columns)
-    if isinstance(columns, tuple):
-        parts = column_parts(columns)
-        return "+".join(parts if len(parts) <= 4 else [*parts[:3], "..."])
-    return column_parts((columns,))[0]
-
-
-def column_parts(columns: Sequence[Any]) -> list[str]:
-    """Text of each element, with runs of two or more indices as ``first-last``."""
-    if columns and isinstance(columns[0], bool):
-        columns = [i for i, kept in enumerate(columns) if kept]
+    items: Any = columns if isinstance(columns, tuple) else (columns,)
+    if items and isinstance(items[0], bool):
+        items = np.flatnonzero(items).tolist()
     parts: list[str] = []
     runs: list[list[int]] = []
-    for item in columns:
+    for item in items:
         if isinstance(item, int) and runs and item == runs[-1][1] + 1 and item > 0:
             runs[-1][1] = item
             parts[-1] = f"{runs[-1][0]}-{item}"
@@ -250,7 +204,7 @@ def column_parts(columns: Sequence[Any]) -> list[str]:
         else:
             runs.clear()
             parts.append(_slice_text(item) if isinstance(item, slice) else str(item))
-    return parts
+    return "+".join(parts if not most or len(parts) <= most else [*parts[:3], "..."])
 
 
 def _slice_text(item: slice) -> str:

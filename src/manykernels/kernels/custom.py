@@ -11,7 +11,6 @@ import scipy.sparse as sp
 
 from manykernels.base.arrays import Values
 from manykernels.kernels.base import Kernel, require_finite
-from manykernels.kernels.columns import callable_name
 
 DIAGONAL_ROWS = 16
 SYMMETRY_ROWS = 32
@@ -48,18 +47,14 @@ class Custom(Kernel):
     form: ClassVar[str] = "custom"
     check_psd: ClassVar[bool] = True
 
-    def validate(self) -> None:
+    def __post_init__(self) -> None:
         """The function can be called."""
+        super().__post_init__()
         if not callable(self.function):
             raise TypeError(
                 f"function of custom must be callable as function(X, Y), got "
                 f"{self.function!r}; pass the function itself."
             )
-
-    @property
-    def title(self) -> str:
-        """The function's own name."""
-        return callable_name(self.function)
 
     def resolve(self, values: Any, copies: Values) -> Kernel:
         """The kernel itself, if k(x, y) = k(y, x) on the first rows."""

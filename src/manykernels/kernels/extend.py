@@ -50,7 +50,7 @@ def _require_extendable(fitted: KernelSet) -> None:
 
 
 def _require_rows(fitted: KernelSet) -> None:
-    n_rows = {len(group.everything()) for group in fitted.groups}
+    n_rows = {len(group.rows) for group in fitted.groups}
     if n_rows != {fitted.n_reference}:
         raise ValueError(
             f"more rows can be added only to earlier ones that were kept, got explicit "

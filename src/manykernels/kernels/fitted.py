@@ -24,7 +24,6 @@ from manykernels.base.stored import (
     storable,
 )
 from manykernels.kernels.base import Kernel, row_copies, unique_names
-from manykernels.kernels.columns import as_table, take_rows
 from manykernels.kernels.extend import extended
 from manykernels.kernels.given import (
     GivenGroup,
@@ -37,9 +36,11 @@ from manykernels.kernels.psd import Clip, Psd, make_psd
 from manykernels.kernels.rows import (
     BLOCK_BYTES,
     FeatureGroup,
+    as_table,
     row_blocks,
     shared_columns,
     symmetric_tiles,
+    take_rows,
 )
 from manykernels.kernels.scaling import (
     Scaling,
@@ -123,6 +124,13 @@ class KernelSet:
     dtype: np.dtype[Any]
     clips: list[Clip | None] = field(default_factory=list)
     support: Values | None = None
+    n_kernels: int = field(init=False, repr=False, compare=False)
+    n_reference: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Count the kernels F and the reference rows N."""
+        self.n_kernels = len(self.kernels)
+        self.n_reference = self.n_train if self.support is None else len(self.support)
 
     @classmethod
     def fit(
@@ -178,7 +186,7 @@ class KernelSet:
             X = as_table(X)
             n_train, n_columns = map(int, X.shape)
             copies = row_copies(sample_weight, n_train)
-            names = unique_names([kernel.label for kernel in kernels])
+            names = unique_names(list(map(attrgetter("label"), kernels)))
             data = (resolved, names, X, copies, precision)
             rng = np.random.default_rng(random_state)
             for columns, members in shared_columns(resolved, X, feature_names):
@@ -196,16 +204,6 @@ class KernelSet:
             with one_blas_thread():
                 make_psd(fitted, psd, copies)
         return fitted
-
-    @property
-    def n_kernels(self) -> int:
-        """Number of kernels F."""
-        return len(self.kernels)
-
-    @property
-    def n_reference(self) -> int:
-        """Number of reference rows N."""
-        return self.n_train if self.support is None else len(self.support)
 
     def stack(self, out: Values | None = None, *, n_threads: int = 1) -> Values:
         """Kernel matrices of the reference rows, shape (F, N, N), exactly symmetric.
@@ -275,7 +273,7 @@ class KernelSet:
             return self._cross_mapped(X_new, width, block_bytes)
         sides = self._new_rows(X_new)
         parts = row_blocks(len(sides[0]), width, self.dtype.itemsize, block_bytes)
-        return ((part, self._cross_block(sides, part)) for part in parts)
+        return self._cross_blocks(sides, parts)
 
     def cross_diagonals(self, X_new: Any) -> Values:
         """Values of new rows with themselves, shape (F, n), float64.
@@ -339,19 +337,19 @@ class KernelSet:
         """
         wanted = set(np.asarray(kernels, dtype=np.intp).tolist())
         groups: list[Group] = []
+        precision = np.dtype(self.dtype if dtype is None else dtype)
         for group in self.groups:
-            members = [f for f in group.members if f in wanted]
+            members = sorted(wanted.intersection(group.members))
             if members:
-                groups.append(replace(group, members=members))
+                part = group if dtype is None else group.astype(precision)
+                groups.append(replace(part, members=members))
         # One group says what sort of data the set reads, even if it evaluates nothing.
-        kept = replace(self, groups=groups or [replace(self.groups[0], members=[])])
-        return kept if dtype is None else kept.astype(dtype)
+        groups = groups or [replace(self.groups[0], members=[])]
+        return replace(self, groups=groups, dtype=precision)
 
     def astype(self, dtype: Any) -> KernelSet:
         """The same kernels with another precision, for storage and for the work."""
-        precision = _float_dtype(dtype)
-        groups: list[Group] = [group.astype(precision) for group in self.groups]
-        return replace(self, groups=groups, dtype=precision)
+        return self.only(range(self.n_kernels), _float_dtype(dtype))
 
     def extend(self, X_new: Any) -> KernelSet:
         """Reference rows followed by new rows, under the same training constants.
@@ -396,7 +394,7 @@ class KernelSet:
             for f in group.members:
                 kernel = self.kernels[f]
                 single = kernel.form == "constant" and kernel.approximate is None
-                columns[f] = 1 if single else group.everything().values.shape[1]
+                columns[f] = 1 if single else group.rows.values.shape[1]
         return columns
 
     def new_features(self, X_new: Any) -> list[Any]:
@@ -416,7 +414,7 @@ class KernelSet:
                 kernel = self.kernels[f]
                 if not kernel.has_features:
                     return False
-                if kernel.center and sp.issparse(group.everything().values):
+                if kernel.center and sp.issparse(group.rows.values):
                     return False
         return True
 
@@ -489,7 +487,7 @@ class KernelSet:
         if custom or math.prod(shape) > LARGEST_BLANK:
             return None
         sparse = not given and any(
-            sp.issparse(group.everything().values) for group in self.groups
+            sp.issparse(group.rows.values) for group in self.groups
         )
         return sp.csr_matrix(shape) if sparse else np.zeros(shape)
 
@@ -526,18 +524,21 @@ class KernelSet:
             if rows != columns:
                 out[f, columns, rows] = block.T
 
-    def _cross_block(self, sides: list[Any], part: slice) -> Values:
-        shape = (self.n_kernels, part.stop - part.start, self.n_reference)
-        out = np.zeros(shape, dtype=self.dtype)
-        for group, rows in zip(self.groups, sides, strict=True):
-            if not group.members:
-                continue
-            n_columns = self.n_train if group.full else self.n_reference
-            for sub in row_blocks(shape[1], n_columns, out.itemsize, BLOCK_BYTES):
-                new = rows.take(slice(part.start + sub.start, part.start + sub.stop))
-                for f, block in against(self, group, new):
-                    out[f, sub] = block
-        return out
+    def _cross_blocks(
+        self, sides: list[Any], parts: list[slice]
+    ) -> Iterator[tuple[slice, Values]]:
+        """Yield (part, block) for parts of the prepared new rows."""
+        for part in parts:
+            shape = (self.n_kernels, part.stop - part.start, self.n_reference)
+            out = np.zeros(shape, dtype=self.dtype)
+            for group, rows in zip(self.groups, sides, strict=True):
+                width = self.n_train if group.full else self.n_reference
+                for sub in row_blocks(shape[1], width, out.itemsize, BLOCK_BYTES):
+                    start = part.start + sub.start
+                    new = rows.take(slice(start, part.start + sub.stop))
+                    for f, block in against(self, group, new):
+                        out[f, sub] = block
+            yield part, out
 
     def _cross_mapped(
         self, X_new: Any, width: int, block_bytes: int
@@ -546,7 +547,8 @@ class KernelSet:
         n_rows = X_new.shape[0]
         for part in row_blocks(n_rows, width, self.dtype.itemsize, block_bytes):
             sides = self._new_rows(take_rows(X_new, part))
-            yield part, self._cross_block(sides, slice(0, part.stop - part.start))
+            for _, block in self._cross_blocks(sides, [slice(0, len(sides[0]))]):
+                yield part, block
 
     def _new_rows(self, X_new: Any) -> list[Any]:
         """New rows prepared for every group."""

@@ -92,8 +92,9 @@ class Polynomial(Kernel):
     random_map: ClassVar[str | None] = "sketch"
     accepts_sparse: ClassVar[bool] = True
 
-    def validate(self) -> None:
+    def __post_init__(self) -> None:
         """Degree is a positive integer, coef0 >= 0."""
+        super().__post_init__()
         _require_degree(self, self.degree)
         if not is_number(self.coef0) or not 0 <= self.coef0 < np.inf:
             raise ValueError(
@@ -276,8 +277,9 @@ class BSpline(Kernel):
     compact: ClassVar[bool] = True
     check_psd: ClassVar[bool] = True
 
-    def validate(self) -> None:
+    def __post_init__(self) -> None:
         """Degree is a positive integer."""
+        super().__post_init__()
         _require_degree(self, self.degree)
 
     def apply(self, block: Values) -> Values:

@@ -150,8 +150,9 @@ class GivenGroup:
 
     offset: ClassVar[None] = None
 
-    def everything(self) -> Any:
-        """Return all training columns."""
+    @property
+    def rows(self) -> GivenRows:
+        """All reference rows, with the columns of all training rows."""
         return GivenRows(self.matrix, slice(None))
 
     def reference(self, ids: Selection) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from manykernels.kernels.base import SHARED_FIELDS, Kernel, require_approximation
-from manykernels.kernels.columns import Columns, column_parts
+from manykernels.kernels.columns import Columns, describe_columns
 from manykernels.kernels.custom import Custom
 from manykernels.kernels.functions import (
     RBF,
@@ -46,7 +46,6 @@ KERNELS: dict[str, type[Kernel]] = {
 }
 ALIASES = {"poly": "polynomial", "gaussian": "rbf", "chi2": "chi_squared"}
 
-_KIND = re.compile(r"(?:^|;)\s*([^:@;\s]+)")
 _RANGE = re.compile(r"(\d+)-(\d+)", re.ASCII)
 _SLICE = re.compile(r"((?:-?\d+)?):((?:-?\d+)?)(?::(-?\d+))?", re.ASCII)
 _INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
@@ -118,24 +117,6 @@ def as_kernels(spec: Any = None) -> list[Kernel]:
     return kernels
 
 
-def reads_matrices(spec: Any) -> bool:
-    """Whether kernels read given kernel or distance matrices instead of columns.
-
-    Texts are looked at, not parsed: this is asked for every prediction.
-
-    Examples
-    --------
-    >>> reads_matrices("precomputed"), reads_matrices(["rbf@0-13", "linear"])
-    (True, False)
-    """
-    if isinstance(spec, str):
-        kinds = _KIND.findall(spec.lower())
-        return "precomputed" in kinds or "distance" in kinds
-    if isinstance(spec, Kernel):
-        return spec.family == "given"
-    return isinstance(spec, Sequence) and any(map(reads_matrices, spec))
-
-
 def approximate_kernels(
     kernels: Sequence[Kernel], approximate: Any, rank: int | None = None
 ) -> list[Kernel]:
@@ -179,7 +160,15 @@ def parse_kernel(text: str) -> Kernel:
     """
     head, at, where = text.strip().partition("@")
     kind, _, options = head.partition(":")
-    cls = _kernel_class(kind.strip())
+    name = ALIASES.get(kind.strip().lower(), kind.strip().lower())
+    if name not in KERNELS:
+        close = get_close_matches(name, KERNELS, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else "choose one of these."
+        raise ValueError(
+            f"kernel kind must be one of {', '.join(KERNELS)}, got {kind.strip()!r}; "
+            f"{hint}"
+        )
+    cls = KERNELS[name]
     settings = _parse_options(cls, options) if options.strip() else {}
     if at:
         settings["columns"] = _parse_columns(where, text)
@@ -205,17 +194,6 @@ def format_kernel(kernel: Kernel) -> str:
     options = ",".join(f"{key}={_format_value(v)}" for key, v in settings.items())
     where = "" if columns is None else f"@{_format_columns(columns)}"
     return kernel.kind + (f":{options}" if options else "") + where
-
-
-def _kernel_class(kind: str) -> type[Kernel]:
-    name = ALIASES.get(kind.lower(), kind.lower())
-    if name not in KERNELS:
-        close = get_close_matches(name, KERNELS, n=1)
-        hint = f"did you mean {close[0]!r}?" if close else "choose one of these."
-        raise ValueError(
-            f"kernel kind must be one of {', '.join(KERNELS)}, got {kind!r}; {hint}"
-        )
-    return KERNELS[name]
 
 
 def _parse_options(cls: type[Kernel], options: str) -> dict[str, Any]:
@@ -317,14 +295,14 @@ def _format_columns(columns: Any) -> str:
     texts = [item for item in columns if isinstance(item, str)]
     if texts:
         return "+".join(map(_format_column, columns))
-    joined = "+".join(column_parts(columns))
+    joined = describe_columns(columns, most=None)
     # One index in a list is written as a range, to be read back as a list.
     return f"{joined}-{joined}" if joined.isdigit() else joined
 
 
 def _format_column(item: Any) -> str:
     if not isinstance(item, str):
-        return column_parts((item,))[0]
+        return describe_columns(item)
     looks_numeric = any(p.fullmatch(item) for p in (_INTEGER, _RANGE, _SLICE))
     return _escape(item, everything=looks_numeric)
 

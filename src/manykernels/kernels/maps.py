@@ -5,7 +5,6 @@ Fitted once, in float64 whatever the storage; afterwards a map is a few constant
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeAlias
@@ -27,23 +26,21 @@ from manykernels.base.stored import (
     storable,
 )
 from manykernels.kernels.base import DEFAULT_RANK, Kernel
-from manykernels.kernels.columns import take_columns
+from manykernels.kernels.landmarks import draw_landmarks
 from manykernels.kernels.rows import (
     PAIRWISE,
     FeatureGroup,
     Rows,
     count_columns,
-    distinct_rows,
     inverse_roots,
     prepare_rows,
+    read_columns,
     squared_norms,
 )
 
 # Eigenvalues below this share of the largest are rounding of a singular matrix.
 FLOOR = 1e-12
 MAP_BYTES = 2**24  # of mapped rows at a time
-
-logger = logging.getLogger(__name__)
 
 
 @storable(whiten=Floats("landmarks", "columns of phi"))
@@ -250,8 +247,7 @@ class MappedGroup:
     ) -> MappedGroup:
         """Resolve the only member among `kernels`, and fit its map on all the rows."""
         f = members[0]
-        values = take_columns(X, columns)
-        kernels[f].check_values(names[f], values)
+        values = read_columns(X, columns, members, kernels, names)
         kernels[f] = kernel = kernels[f].resolve(values, copies)
         landmarks = draw_landmarks(kernel, names[f], values, copies, rng)
         source = FeatureGroup(kernel.family, columns, None, landmarks, [f])
@@ -261,10 +257,6 @@ class MappedGroup:
         precision = np.dtype(np.float64) if kernel.center else dtype
         return replace(group, rows=group.mapped(values, kernels, names, precision))
 
-    def everything(self) -> Any:
-        """Return all reference rows."""
-        return self.rows
-
     def reference(self, ids: Selection) -> Any:
         """Return some reference rows."""
         return self.rows.take(ids)
@@ -273,9 +265,7 @@ class MappedGroup:
         """Select and check the columns of new rows, and map them."""
         if not self.members:
             return Rows(np.empty((X.shape[0], 0)), np.zeros(X.shape[0]))
-        values = take_columns(X, self.source.columns)
-        for f in self.members:
-            kernels[f].check_values(names[f], values)
+        values = read_columns(X, self.source.columns, self.members, kernels, names)
         return self.mapped(values, kernels, names, self.rows.values.dtype)
 
     def mapped(
@@ -333,26 +323,6 @@ class MappedGroup:
         )
 
 
-def draw_landmarks(
-    kernel: Kernel, name: str, values: Any, copies: Values, rng: np.random.Generator
-) -> Rows:
-    """Different training rows drawn for Nyström, in float64; none for random features.
-
-    A row is drawn with a probability proportional to its number of copies, in an
-    order that depends on the rows' values only: k copies are as good as a weight of k.
-    """
-    if kernel.approximate != "nystroem":
-        return prepare_rows(values[:0], None, np.float64)
-    first, counts = distinct_rows(values, copies)
-    n, rank = len(first), kernel.rank or DEFAULT_RANK
-    if rank > n:
-        logger.info("kernel %r: rank %d lowered to %d different rows", name, rank, n)
-    if rank < n:
-        chosen = rng.choice(n, rank, replace=False, p=counts / counts.sum())
-        first = first[np.sort(chosen)]
-    return prepare_rows(values[first], None, np.float64)
-
-
 def fit_map(
     kernels: Sequence[Kernel],
     names: Sequence[str],
@@ -383,9 +353,7 @@ def landmark_matrix(
     """D k(L, L) D with a unit diagonal, exactly symmetric, and the diagonal of D."""
     f = source.members[0]
     ((_, block),) = source.blocks(kernels, names, source.rows, source.rows)
-    roots = inverse_roots(
-        np.maximum(source.diagonal(kernels[f], names[f], source.rows), 0.0)
-    )
+    roots = inverse_roots(source.diagonal(kernels[f], names[f], source.rows))
     block = block * np.outer(roots, roots)
     np.fill_diagonal(block, roots > 0)
     return 0.5 * (block + block.T), roots

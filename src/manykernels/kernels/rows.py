@@ -1,4 +1,4 @@
-"""Prepared rows, and kernels on the same columns that share a pairwise quantity.
+"""Rows of tables, and kernels on the same columns that share a pairwise quantity.
 
 One quantity per family is computed for all kernels on the same columns: the inner
 products serve Linear, Polynomial, Cosine, RBF and BSpline alike.
@@ -28,8 +28,8 @@ from manykernels.base.stored import (
     Wholes,
     storable,
 )
-from manykernels.kernels.base import Kernel
-from manykernels.kernels.columns import select_columns, take_columns
+from manykernels.kernels.base import Kernel, require_nonnegative
+from manykernels.kernels.columns import select_columns
 
 # gamma * ||x||^2 above which float32 inner products spoil the fifth digit of an RBF.
 SAFE_EXPONENT = 16.0
@@ -135,10 +135,9 @@ class FeatureGroup:
 
         Rows are held in the cheapest precision that keeps five digits.
         """
-        values = take_columns(X, columns)
+        values = read_columns(X, columns, members, kernels, names)
         steepest, precise = 0.0, False
         for f in members:
-            kernels[f].check_values(names[f], values)
             kernels[f] = kernel = kernels[f].resolve(values, copies)
             # Centering subtracts numbers of equal size, so it needs the digits.
             precise = precise or kernel.center
@@ -157,19 +156,13 @@ class FeatureGroup:
         working = rows.astype(np.float64 if precise else dtype)
         return cls(kernels[members[0]].family, columns, offset, working, members)
 
-    def everything(self) -> Any:
-        """Return all reference rows."""
-        return self.rows
-
     def reference(self, ids: Selection) -> Any:
         """Return some reference rows."""
         return self.rows.take(ids)
 
     def new(self, X: Any, kernels: Sequence[Kernel], names: Sequence[str]) -> Rows:
         """Select, check and prepare the columns of new rows."""
-        values = take_columns(X, self.columns)
-        for f in self.members:
-            kernels[f].check_values(names[f], values)
+        values = read_columns(X, self.columns, self.members, kernels, names)
         return prepare_rows(values, self.offset, self.rows.values.dtype)
 
     def blocks(
@@ -197,7 +190,7 @@ class FeatureGroup:
         elif kernel.form == "intersection":
             values = _row_sums(rows.values)
         else:
-            values = np.full(len(rows), 1.0 if kernel.form == "constant" else 0.0)
+            values = np.full_like(rows.squares, kernel.form == "constant")
         return kernel.apply(np.array(values, dtype=np.float64))
 
     def features(self, kernel: Kernel, rows: Rows) -> Any:
@@ -237,6 +230,67 @@ def count_columns(columns: Selection, n_columns: int) -> int:
     return len(columns)
 
 
+def as_table(X: Any) -> Any:
+    """X with two dimensions: array, sparse matrix or data frame as it is."""
+    table = X if hasattr(X, "shape") else np.asarray(X)
+    if len(table.shape) != 2:
+        raise ValueError(
+            f"kernels on feature columns need X of shape (n_samples, n_features), got "
+            f"{len(table.shape)} dimensions; use Precomputed for a stack of kernels."
+        )
+    return table
+
+
+def read_columns(
+    X: Any,
+    index: Selection,
+    members: list[int],
+    kernels: Sequence[Kernel],
+    names: Sequence[str],
+) -> Any:
+    """The chosen columns as numbers that all the members among the kernels can read.
+
+    A new C-ordered array, or CSR if X is sparse; in float32 if X is, else in float64.
+    """
+    dtype = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
+    if sp.issparse(X):
+        values = sp.csr_array(X)[:, index].astype(dtype)
+    else:
+        values = _dense_columns(X, index, dtype)
+    for f in members:
+        if sp.issparse(values) and not kernels[f].accepts_sparse:
+            raise TypeError(
+                f"kernel {names[f]!r} needs a dense table, got a sparse one; call "
+                f".toarray() on it first."
+            )
+        if kernels[f].nonnegative:
+            require_nonnegative(values, names[f])
+    return values
+
+
+def _dense_columns(X: Any, index: Selection, dtype: Any) -> Values:
+    if hasattr(X, "iloc"):
+        chosen = X.iloc[:, index].to_numpy()
+    elif hasattr(X, "to_numpy"):
+        chosen = X[:, index if isinstance(index, slice) else index.tolist()].to_numpy()
+    else:
+        chosen = np.asarray(X)[:, index]
+    try:
+        return np.array(chosen, dtype=dtype, order="C")
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"kernel columns must hold numbers, got {error}; encode text columns or "
+            f"choose numeric ones."
+        ) from error
+
+
+def take_rows(X: Any, rows: slice) -> Any:
+    """Some rows of an array, a sparse matrix or a data frame."""
+    if hasattr(X, "iloc"):
+        return X.iloc[rows]
+    return (sp.csr_array(X) if sp.issparse(X) else X)[rows]
+
+
 def shared_columns(
     kernels: list[Kernel], X: Any, feature_names: Sequence[str] | None
 ) -> list[tuple[Selection, list[int]]]:
@@ -257,51 +311,6 @@ def shared_columns(
         key = (kernel.family, precise, alone, chosen.tobytes())
         shared.setdefault(key, (index, []))[1].append(f)
     return list(shared.values())
-
-
-def distinct_rows(values: Any, copies: Values) -> tuple[Values, Values]:
-    """Where each different row that has copies is first found, and all its copies.
-
-    Rows come in an order of their own, that of their keys.
-    """
-    _, first, group = np.unique(
-        row_keys(values), return_index=True, return_inverse=True
-    )
-    counts = np.bincount(group, weights=copies)
-    return first[counts > 0], counts[counts > 0]
-
-
-def row_keys(values: Any) -> Values:
-    """A whole number for every row that its entries decide, dense or sparse.
-
-    Different rows have the same number with a chance of about 2 to the power of -64.
-
-    >>> rows = np.array([[0.5, 0.0], [0.0, 0.5], [0.5, -0.0]])
-    >>> keys = row_keys(rows)
-    >>> len(set(keys)), bool((row_keys(sp.csr_array(rows)) == keys).all())
-    (2, True)
-    """
-    factors = np.random.default_rng(0).integers(
-        2**64, size=values.shape[1], dtype=np.uint64
-    )
-    if sp.issparse(values):
-        rows = sp.csr_array(values, copy=True)
-        rows.sum_duplicates()
-        mixed = (_mixed_bits(rows.data), rows.indices, rows.indptr)
-        return np.asarray(sp.csr_array(mixed, shape=rows.shape) @ factors)
-    size = max(1, BLOCK_BYTES // (8 * values.shape[1]))
-    parts = range(0, len(values), size)
-    return np.concatenate([_mixed_bits(values[i : i + size]) @ factors for i in parts])
-
-
-def _mixed_bits(values: Values) -> Values:
-    """The bits of numbers, the high ones mixed into the low; zero for zero."""
-    # Adding zero makes -0.0 and 0.0 the same bits.
-    bits = (np.ascontiguousarray(values, dtype=np.float64) + 0.0).view(np.uint64)
-    bits ^= bits >> np.uint64(32)
-    bits *= np.uint64(0x9E3779B97F4A7C15)  # an odd number with mixed bits
-    bits ^= bits >> np.uint64(29)
-    return bits
 
 
 def row_blocks(n_rows: int, n_columns: int, itemsize: int, n_bytes: int) -> list[slice]:
@@ -367,9 +376,9 @@ def scale_outer(block: Values, left: Values, right: Values) -> None:
     block *= right.astype(block.dtype)[None, :]
 
 
-def inverse_roots(squares: Values) -> Values:
-    """1 / sqrt(s), and 0 where s is 0."""
-    roots = np.sqrt(squares)
+def inverse_roots(squares: Values, floor: float = 0.0) -> Values:
+    """1 / sqrt(s), and 0 where s is not above the floor."""
+    roots = np.sqrt(np.where(squares > floor, squares, 0.0))
     return np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
 
 

@@ -90,10 +90,6 @@ class Scaling:
         """k(x, x) - 2 mu(x) + mean of mu."""
         return diagonal if means is None else diagonal - 2.0 * means + self.total
 
-    def inverse_norms(self, centered: Values) -> Values:
-        """1 / sqrt of centered values, 0 for those that are only rounding noise."""
-        return inverse_roots(np.where(centered > self.noise, centered, 0.0))
-
     def finish(self, block: Values, left: Side, right: Side | Scaling) -> Values:
         """Center and normalize a block in place."""
         if left.means is not None and right.means is not None:
@@ -125,8 +121,9 @@ def fit_scalings(
     scalings: list[Any] = [None] * len(kernels)
     for group in groups:
         means: dict[int, Values] = {}
+        everything: Any = group.rows
         for f in group.members:
-            kernel, everything = kernels[f], group.everything()
+            kernel = kernels[f]
             diagonal = group.diagonal(kernel, names[f], everything)
             scalings[f] = scaling = Scaling(diagonal)
             if kernel.center and kernel.has_features:
@@ -148,9 +145,10 @@ def _implicit_means(
     centered = [f for f in group.members if kernels[f].center]
     means = {f: np.empty(len(shares)) for f in centered if not kernels[f].has_features}
     part_of_group = replace(group, members=list(means))
+    everything: Any = group.rows
     for part in row_blocks(len(shares), len(shares), 8, BLOCK_BYTES):
-        left, right = group.reference(part), group.everything()
-        for f, block in part_of_group.blocks(kernels, names, left, right):
+        rows = group.reference(part)
+        for f, block in part_of_group.blocks(kernels, names, rows, everything):
             means[f][part] = block @ shares
     return means
 
@@ -173,24 +171,16 @@ def _fit_scaling(scaling: Scaling, kernel: Kernel, name: str, shares: Values) ->
             f"kernel {name!r} must have k(x, x) > 0 on some training row, got "
             f"none{centering}; leave it out or change its columns."
         )
+    # Features of an approximate kernel come with unit length where they can.
+    unit = kernel.unit_diagonal or kernel.approximate is not None
     if kernel.normalize == "trace":
         scaling.factor = _inverse_mean(name, centered, shares)
-    elif kernel.normalize == "diagonal":
-        _set_unit_diagonal(scaling, kernel, name, centered)
-    scaling.diagonal = scaling.final_diagonal(diagonal, scaling)
-
-
-def _set_unit_diagonal(
-    scaling: Scaling, kernel: Kernel, name: str, centered: Values
-) -> None:
-    if kernel.family == "given":
-        _require_constant(name, centered)
-        scaling.factor = 1.0 / float(centered.mean())
-    elif scaling.means is not None or not (
-        # Features of an approximate kernel come with unit length where they can.
-        kernel.unit_diagonal or kernel.approximate is not None
-    ):
-        scaling.norms = scaling.inverse_norms(centered)
+    elif kernel.normalize == "diagonal" and kernel.family == "given":
+        scaling.factor = _inverse_constant(name, centered)
+    elif kernel.normalize == "diagonal" and (scaling.means is not None or not unit):
+        scaling.norms = inverse_roots(centered, scaling.noise)
+        centered = scaling.norms > 0
+    scaling.diagonal = np.asarray(centered * scaling.factor, dtype=np.float64)
 
 
 def _inverse_mean(name: str, centered: Values, shares: Values) -> float:
@@ -203,7 +193,7 @@ def _inverse_mean(name: str, centered: Values, shares: Values) -> float:
     return 1.0 / mean
 
 
-def _require_constant(name: str, centered: Values) -> None:
+def _inverse_constant(name: str, centered: Values) -> float:
     low, high = float(centered.min()), float(centered.max())
     if high - low > 1e-4 * high:
         raise ValueError(
@@ -212,6 +202,7 @@ def _require_constant(name: str, centered: Values) -> None:
             f"from {low:.4g} to {high:.4g}; use normalize='trace' or normalize the "
             f"matrices yourself."
         )
+    return 1.0 / float(centered.mean())
 
 
 # --- final values of a fitted set ---------------------------------------------
@@ -236,8 +227,8 @@ def between(
 
 def against(fitted: KernelSet, group: Group, new: Any) -> Iterator[tuple[int, Values]]:
     """Yield (f, block) of new rows against the reference rows, for one group."""
-    blocks = group.blocks(fitted.kernels, fitted.names, new, group.everything())
-    for f, block in blocks:
+    rows: Any = group.rows
+    for f, block in group.blocks(fitted.kernels, fitted.names, new, rows):
         left = new_side(fitted, group, f, new, block)
         block = fitted.scalings[f].finish(block, left, fitted.scalings[f])
         clip = fitted.clips[f]
@@ -258,7 +249,7 @@ def new_side(
         means = np.asarray(block @ scaling.shares)
     if scaling.norms is not None:
         diagonal = group.diagonal(kernel, fitted.names[f], new)
-        norms = scaling.inverse_norms(scaling.centered(diagonal, means))
+        norms = inverse_roots(scaling.centered(diagonal, means), scaling.noise)
     return Side(means, norms)
 
 
@@ -274,7 +265,7 @@ def _new_diagonal(fitted: KernelSet, group: Group, f: int, rows: Any) -> Values:
     scaling, clip = fitted.scalings[f], fitted.clips[f]
     block = None
     if fitted.needs_all(f):
-        block = _raw_block(fitted, group, f, rows, group.everything())
+        block = _raw_block(fitted, group, f, rows, group.rows)
     side = new_side(fitted, group, f, rows, block)
     if clip is not None and block is not None:
         final = scaling.finish(block, side, scaling)

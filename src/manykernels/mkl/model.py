@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -29,13 +30,30 @@ SUM_ROWS = 4096  # support rows whose features are held at a time
 WEIGHTS = Either(Floats("kernels", low=0.0), Floats("outputs", "kernels", low=0.0))
 
 
+class EvaluatedModel:
+    """A fitted model, with what its predictions evaluate prepared at the first."""
+
+    kernels: KernelSet
+    weights: Array
+
+    @cached_property
+    def used_kernels(self) -> KernelSet:
+        """The kernels that some output gives a weight, in double precision."""
+        used = np.flatnonzero(np.atleast_2d(self.weights).any(axis=0))
+        return self.kernels.only(used, np.float64)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields alone: what was prepared can be prepared again."""
+        return {key: vars(self)[key] for key in vars(self) if key != "used_kernels"}
+
+
 @storable(
     kernels=Part(KernelSet),
     coef=Floats("support rows", "outputs"),
     weights=WEIGHTS,
 )
 @dataclass(frozen=True)
-class BlockModel:
+class BlockModel(EvaluatedModel):
     """scores(x) = sum_f weights_f sum_j k_f(x, x_j) coef_j over the support rows.
 
     Weights sum to one; the common factor is in the coefficients. Outputs share the
@@ -77,8 +95,8 @@ class BlockModel:
         """Scores of new rows, shape (rows, outputs)."""
         if self.weights.ndim == 2:
             return np.asarray(self.block_scores(X).sum(axis=1))
-        parts, used = [np.empty((0, self.coef.shape[1]))], used_kernels(self.weights)
-        for _, block in self._used(used).cross(X):
+        parts, used = [np.empty((0, self.coef.shape[1]))], np.flatnonzero(self.weights)
+        for _, block in self.used_kernels.cross(X):
             combined = np.zeros(block.shape[1:])
             for f in used:
                 combined += self.weights[f] * block[f]
@@ -91,7 +109,7 @@ class BlockModel:
         weights = np.atleast_2d(self.weights).T  # (kernels, 1 or outputs)
         parts = [
             np.moveaxis(block @ self.coef, 0, 1) * weights
-            for _, block in self._used(used_kernels(self.weights)).cross(X)
+            for _, block in self.used_kernels.cross(X)
         ]
         return np.concatenate([*parts, np.empty((0, *shape))])
 
@@ -99,10 +117,6 @@ class BlockModel:
         """Raise a ValueError where kernels, weights and coefficients disagree."""
         checks = _fits(self) | {"rows": self.kernels.holds_rows}
         require_all("a model on support rows", checks)
-
-    def _used(self, kernels: NDArray[np.intp]) -> KernelSet:
-        """These kernels only, in double precision."""
-        return self.kernels.only(kernels).astype(np.float64)
 
 
 @storable(
@@ -112,7 +126,7 @@ class BlockModel:
     weights=WEIGHTS,
 )
 @dataclass(frozen=True)
-class FeatureModel:
+class FeatureModel(EvaluatedModel):
     r"""scores(x) = sum_f phi_f(x) blocks_f, where all kernels have explicit features.
 
     :math:`blocks_f = weights_f \sum_j \phi_f(x_j) coef_j^\top`: no row is kept, and a
@@ -140,7 +154,7 @@ class FeatureModel:
         """Sum up the features of the support rows."""
         columns = model.kernels.n_feature_columns()
         blocks = [np.zeros((n, model.coef.shape[1])) for n in columns]
-        kernels = model.kernels.only(used_kernels(model.weights)).astype(np.float64)
+        kernels = model.used_kernels
         for start in range(0, len(model.coef), SUM_ROWS):
             rows = np.arange(start, min(start + SUM_ROWS, len(model.coef)))
             for f, phi in enumerate(kernels.restrict(rows).features() or []):
@@ -159,9 +173,8 @@ class FeatureModel:
     def block_scores(self, X: Any) -> Array:
         """Each kernel's part of the scores, shape (rows, kernels, outputs)."""
         shape = (self.kernels.n_kernels, self.coef.shape[1])
-        used = self.kernels.only(used_kernels(self.weights)).astype(np.float64)
         parts = [np.empty((0, *shape))]
-        for rows, features in used.feature_blocks(X):
+        for rows, features in self.used_kernels.feature_blocks(X):
             out = np.zeros((rows.stop - rows.start, *shape))
             for f, phi in enumerate(features):
                 if phi is not None:
@@ -200,17 +213,6 @@ Model: TypeAlias = BlockModel | FeatureModel
 def without_rows(model: BlockModel) -> Model:
     """The model as coefficients of features where its kernels have such."""
     return FeatureModel.from_rows(model) if model.kernels.is_explicit else model
-
-
-def used_kernels(weights: Array) -> NDArray[np.intp]:
-    """Positions of the kernels that some output gives a weight.
-
-    Examples
-    --------
-    >>> used_kernels(np.array([[0.0, 0.5], [0.0, 0.0]])).tolist()
-    [1]
-    """
-    return np.flatnonzero(np.atleast_2d(weights).any(axis=0))
 
 
 def _fits(model: Model) -> dict[str, Any]:
