@@ -254,7 +254,6 @@ class SequenceLabeler(Saved, BaseEstimator):
 
     def predict(self, X: Any) -> list[np.ndarray]:
         """The labels of the highest score, one array per sequence."""
-        check_is_fitted(self, "classes_")
         positions = self._read(X)
         return positions.split(self.classes_[self._decode(positions)])
 
@@ -263,7 +262,6 @@ class SequenceLabeler(Saved, BaseEstimator):
 
         Only with loss="crf": scores of the hinge are no log probabilities.
         """
-        check_is_fitted(self, "classes_")
         if self.loss != "crf":
             raise ValueError(
                 f"predict_marginals needs loss='crf', got loss={self.loss!r}; fit with "
@@ -276,7 +274,6 @@ class SequenceLabeler(Saved, BaseEstimator):
 
     def position_scores(self, X: Any) -> list[np.ndarray]:
         """Scores of each label at each position, without the transitions."""
-        check_is_fitted(self, "classes_")
         positions = self._read(X)
         return positions.split(self._model.scores(positions.table))
 
@@ -435,10 +432,10 @@ class SequenceLabeler(Saved, BaseEstimator):
         return positions, labels
 
     def _read(self, X: Any) -> Positions:
+        check_is_fitted(self, "classes_")
         return read_sequences(X, self._columns, self.n_features_in_)[0]
 
     def _compare(self, X: Any, y: Any) -> tuple[np.ndarray, Positions]:
-        check_is_fitted(self, "classes_")
         positions = self._read(X)
         labels = read_labels(y, positions)
         if not positions.n_sequences:

@@ -10,7 +10,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import Bunch
 
 SIDE = 8
-HALF = 4
+HALF_SIDE = 4
 GRAY_LEVELS = 16.0
 BLOCKS = ("top left", "top right", "bottom left", "bottom right")
 # One kernel of each sort per image block, as in the OBSCURE paper's MNIST experiment.
@@ -90,13 +90,13 @@ def load_noisy_digits(
 def _blocks(images: np.ndarray) -> np.ndarray:
     """The pixels of the four blocks, one block after the other."""
     square = images.reshape(-1, SIDE, SIDE)
-    corners = [(top, left) for top in (0, HALF) for left in (0, HALF)]
-    parts = [square[:, t : t + HALF, s : s + HALF] for t, s in corners]
+    corners = [(top, left) for top in (0, HALF_SIDE) for left in (0, HALF_SIDE)]
+    parts = [square[:, t : t + HALF_SIDE, s : s + HALF_SIDE] for t, s in corners]
     return np.hstack([part.reshape(len(images), -1) for part in parts])
 
 
 def _useful_kernels() -> list[str]:
-    width = HALF * HALF
+    width = HALF_SIDE * HALF_SIDE
     return [
         pattern.format(name, f"{b * width}-{(b + 1) * width - 1}")
         for b, name in enumerate(BLOCKS)
@@ -113,7 +113,7 @@ def _noise_kernels(n_noise: int, gamma: float | str) -> list[str]:
 
 
 def _feature_names(n_noise: int) -> list[str]:
-    pixels = range(HALF * HALF)
+    pixels = range(HALF_SIDE * HALF_SIDE)
     names = [f"{block.replace(' ', '_')}_{i}" for block in BLOCKS for i in pixels]
     return names + [f"noise_{j}" for j in range(NOISE_WIDTH * n_noise)]
 

@@ -110,7 +110,7 @@ def from_plain(value: Any, arrays: Arrays, functions: Functions | None = None) -
 
 
 def _is_declared(name: str, module: str = RIVALS) -> bool:
-    """Whether files may hold a class; rivals are asked late, as nobody imports them."""
+    """Whether files may hold a class; rivals are imported late."""
     if name not in STORABLE and module.startswith(RIVALS):
         _register(import_module(RIVALS), "solve")
     return name in STORABLE

@@ -204,11 +204,6 @@ def are_filled(products: NDArray[np.int64]) -> bool:
     return not np.any(empty[:, :-1] & ~empty[:, 1:])
 
 
-def unpadded(products: NDArray[np.int64]) -> list[Product]:
-    """The inverse of `padded`."""
-    return [tuple(int(j) for j in row[row >= 0]) for row in products]
-
-
 def single_features(features: list[Any], used: NDArray[np.int64]) -> Array:
     """The one column of every used kernel's features, side by side."""
     return np.column_stack([np.asarray(features[j])[:, 0] for j in used])

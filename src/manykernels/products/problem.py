@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -29,13 +28,6 @@ class ProductExpansion(Expansion):
     def zero(cls, n_rows: int) -> ProductExpansion:
         """The model without any product."""
         return cls(np.zeros((n_rows, 1)), np.zeros(0))
-
-
-class Certificate(NamedTuple):
-    """Primal value of a model and dual value of its coefficients, both over C n."""
-
-    objective: float
-    dual_bound: float
 
 
 @dataclass(frozen=True)

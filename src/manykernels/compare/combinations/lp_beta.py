@@ -206,7 +206,7 @@ class StackedModel:
         require_all("a model of one classifier per kernel", checks)
 
 
-class _Part(NamedTuple):
+class _KernelShare(NamedTuple):
     """What one kernel learns."""
 
     unseen: Array  # (rows, classes), scores without the row's fold
@@ -312,14 +312,14 @@ random_state : see `MKLClassifier`
         coefs = np.stack([part.coef for part in parts])
         return self._store_stack(data, coefs, found.weights)
 
-    def _learn_alone(self, data: Training, f: int, folds: list[Fold]) -> _Part:
+    def _learn_alone(self, data: Training, f: int, folds: list[Fold]) -> _KernelShare:
         """The SVM of one kernel, on all rows and without every fold."""
         alone = weighted_sum(data.bank, only(f, data.bank.n_blocks))
         problem = self._svm(alone, data.rows)
         unseen = self._unseen_scores(problem, folds)
         result = self._solve_one(problem)
         coef = result.model.weights[0] * result.model.coef
-        return _Part(unseen, coef, len(result.history))
+        return _KernelShare(unseen, coef, len(result.history))
 
     def _unseen_scores(self, problem: Problem, folds: list[Fold]) -> Array:
         """Scores of every row by the fit without its fold, shape (rows, classes)."""

@@ -76,7 +76,7 @@ class OM2:
         require_hinge(problem, type(self).__name__)
         require_smooth_norm(problem, type(self).__name__)
         with one_blas_thread():
-            descent = _Steps(problem, start)
+            descent = _OM2Steps(problem, start)
             rule = MirrorRule(problem.norm.q, problem.reg, online=True)
             rng = np.random.default_rng(self.random_state)
             return run(
@@ -89,7 +89,7 @@ class OM2:
             )
 
 
-class _Steps(MirrorDescent):
+class _OM2Steps(MirrorDescent):
     def visit(
         self, rule: MirrorRule, order: NDArray[np.int64], begin: int
     ) -> tuple[int, int]:

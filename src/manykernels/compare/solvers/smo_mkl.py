@@ -89,13 +89,13 @@ class SMOMKL:
         require_two_classes(problem, name)
         start = start or problem.zero()
         with one_blas_thread():
-            search = _Steps(problem, start, self.max_iter)
+            search = _PairSteps(problem, start, self.max_iter)
             return run(
                 search, start, tol=self.tol, callback=callback, checkpoint=checkpoint
             )
 
 
-class _Steps(Resumable):
+class _PairSteps(Resumable):
     """One coefficient per row; the class of a row is its sign."""
 
     remembered = ("alpha", "partial", "squares", "done")
