@@ -11,7 +11,6 @@ from manykernels.products import (
     RankOneKernels,
     ShiftedEntropy,
 )
-from manykernels.products.potentials import project_simplex
 from manykernels.solvers import InterruptedFitWarning
 from tests.products.toys import as_matrices, gaussians, regression
 
@@ -152,4 +151,5 @@ def test_entropic_projection_minimizes_the_divergence():
 
 
 def test_simplex_projection_keeps_the_sum():
-    assert project_simplex(np.array([3.0, 1.0, -2.0])).tolist() == [1.0, 0.0, 0.0]
+    projected = Euclidean().project(np.array([3.0, 1.0, -2.0]), 1.0)
+    assert projected.tolist() == [1.0, 0.0, 0.0]

@@ -12,6 +12,7 @@ import numpy as np
 from manykernels.base.arrays import Array
 from manykernels.base.machine import require_memory
 from manykernels.base.stored import storable
+from manykernels.norms.group import LpGroupNorm, p_norm
 from manykernels.products.base import BaseKernels, Product, RankOneKernels, all_products
 from manykernels.products.machine import InnerSolver
 from manykernels.products.problem import ProductExpansion, ProductProblem
@@ -99,16 +100,16 @@ class LpNormSearch(Resumable):
             norms = self.theta * roots  # rho_i ||w_i||
             yield Iterate(
                 objective=problem.primal_value(
-                    _norm(norms, problem.p), solution.scores
+                    p_norm(norms, problem.p), solution.scores
                 ),
                 dual_bound=problem.dual_bound(
-                    solution.coef, _norm(roots, _conjugate(problem.p))
+                    solution.coef, p_norm(roots, LpGroupNorm(problem.p).q)
                 ),
                 updates=len(self.rho),
                 snapshot=partial(solution.expansion, self.theta, self.products),
             )
             powers = norms ** (2.0 - problem.p)
-            size = _norm(powers, problem.nu)
+            size = p_norm(powers, problem.nu)
             if size == 0.0:
                 return
             self.theta = powers / size
@@ -137,15 +138,3 @@ class _Listed:
         if self.features is None:
             return np.maximum(self.rows @ np.outer(coef, coef).ravel(), 0.0)
         return np.square(coef @ self.features)
-
-
-def _conjugate(p: float) -> float:
-    return np.inf if p == 1.0 else p / (p - 1.0)
-
-
-def _norm(values: Array, p: float) -> float:
-    """||values||_p for values >= 0, which may be huge or tiny."""
-    largest = float(values.max(initial=0.0))
-    if largest == 0.0 or np.isinf(p):
-        return largest
-    return largest * float(np.power(values / largest, p).sum() ** (1.0 / p))

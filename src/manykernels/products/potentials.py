@@ -13,6 +13,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from manykernels.base.arrays import Array
+from manykernels.norms.prox import project_simplex
 
 
 class Potential(Protocol):
@@ -56,7 +57,9 @@ class Euclidean:
             return theta / max(1.0, float(np.linalg.norm(theta)))
         if np.power(theta, nu).sum() <= 1.0:
             return theta
-        return project_simplex(theta) if nu == 1.0 else _project_ball(theta, nu)
+        if nu == 1.0:
+            return project_simplex(theta[None])[0]
+        return _project_ball(theta, nu)
 
     def depth(self) -> float:
         """1/2 for every ball of radius one around zero with nu <= 2."""
@@ -107,20 +110,6 @@ class ShiftedEntropy:
     def depth(self) -> float:
         """log(1 + 1 / eps), times the curvature 1 + eps, roughly."""
         return float((1.0 + self.eps) * np.log1p(1.0 / self.eps))
-
-
-def project_simplex(theta: Array) -> Array:
-    """The nearest point with sum one: [theta - tau]_+.
-
-    Examples
-    --------
-    >>> project_simplex(np.array([2.0, 1.5, 0.1]))
-    array([0.75, 0.25, 0.  ])
-    """
-    ordered = np.sort(theta)[::-1]
-    levels = (np.cumsum(ordered) - 1.0) / np.arange(1, len(theta) + 1)
-    kept = np.flatnonzero(ordered > levels)[-1]
-    return np.asarray(np.maximum(theta - levels[kept], 0.0))
 
 
 def _project_ball(theta: Array, nu: float) -> Array:
