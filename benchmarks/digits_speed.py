@@ -89,14 +89,14 @@ def bare_loop(kernels: KernelSet, result: SolveResult) -> Callable[[], Any]:
     support = np.flatnonzero(np.any(result.model.coef != 0.0, axis=1))
     order[wrong] = rng.choice(support, n_updates)
     own = rng.integers(n_classes, size=len(order))
-    rival = (own + rng.integers(1, n_classes, size=len(order))) % n_classes
+    other = (own + rng.integers(1, n_classes, size=len(order))) % n_classes
     scores = np.zeros((n_classes, n_kernels, n_rows), stack.dtype)
     weights = np.ones(n_kernels, stack.dtype)
-    return lambda: _bare_loop(stack, scores, weights, order, wrong, own, rival)
+    return lambda: _bare_loop(stack, scores, weights, order, wrong, own, other)
 
 
 @njit(fastmath=True)
-def _bare_loop(stack, scores, weights, order, wrong, own, rival):
+def _bare_loop(stack, scores, weights, order, wrong, own, other):
     n_classes, n_kernels, n_rows = scores.shape
     step = scores.dtype.type(0.5)
     seen = scores.dtype.type(0)
@@ -109,7 +109,7 @@ def _bare_loop(stack, scores, weights, order, wrong, own, rival):
             continue
         row = stack[i].reshape(n_kernels * n_rows)
         up = scores[own[t]].reshape(n_kernels * n_rows)
-        down = scores[rival[t]].reshape(n_kernels * n_rows)
+        down = scores[other[t]].reshape(n_kernels * n_rows)
         for j in range(len(row)):
             change = step * row[j]
             up[j] += change

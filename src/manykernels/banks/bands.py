@@ -14,7 +14,7 @@ from manykernels.kernels.scaling import between, make_symmetric
 
 # The tiles of `KernelSet.stack`: products of other shapes differ in the last bit.
 BAND = TILE
-HALF = np.dtype(np.float16)
+FLOAT16 = np.dtype(np.float16)
 # Largest k(x, x) that half precision holds without losing the other values.
 HALF_RANGE = (1e-3, 6e4)
 
@@ -56,7 +56,7 @@ def half_stack(kernels: KernelSet) -> Values:
     """The stack of shape (rows, blocks, rows), rounded to half precision."""
     require_half_range(kernels)
     n_rows = kernels.n_reference
-    stack = np.empty((n_rows, kernels.n_kernels, n_rows), HALF)
+    stack = np.empty((n_rows, kernels.n_kernels, n_rows), FLOAT16)
     for rows in bands(n_rows):
         fill_right(kernels, rows, stack[rows])
         for left in bands(rows.start):

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from manykernels.banks.bands import BAND, HALF, bands, fill_right, require_half_range
+from manykernels.banks.bands import BAND, FLOAT16, bands, fill_right, require_half_range
 from manykernels.banks.fingerprint import fingerprint
 from manykernels.base.arrays import Index, Values
 from manykernels.base.machine import in_slices, require_disk
@@ -277,7 +277,7 @@ def stored_file(
     [[[0.607, 1.0]]]
     """
     dtype = kernels.dtype if dtype is None else np.dtype(dtype)
-    if dtype == HALF:
+    if dtype == FLOAT16:
         require_half_range(kernels)
     n_rows = kernels.n_reference
     shape = (n_rows, kernels.n_kernels, n_rows)

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from manykernels.banks.bands import HALF
+from manykernels.banks.bands import FLOAT16
 from manykernels.banks.base import (
     SCORE_BLOCK,
     Bank,
@@ -74,7 +74,7 @@ class StoredBank(Bank):
         n_rows, n_blocks = diagonals.shape
         names = list(names or (f"kernel {f}" for f in range(n_blocks)))
         native = np.dtype(store.dtype).newbyteorder("=")
-        half = native == HALF
+        half = native == FLOAT16
         dtype = np.dtype(np.float32) if half else native
         super().__init__(n_rows, names, dtype, max_combined_rows)
         self.store = store

@@ -252,8 +252,8 @@ class KernelSet:
 
     def diagonals(self) -> Values:
         """Values of the reference rows with themselves, shape (F, N), float64."""
-        everyone = slice(0, self.n_reference)
-        return np.stack([self._diagonal(f, everyone) for f in range(self.n_kernels)])
+        all_rows = slice(0, self.n_reference)
+        return np.stack([self._diagonal(f, all_rows) for f in range(self.n_kernels)])
 
     def cross(
         self, X_new: Any, block_bytes: int = 2**26
@@ -326,9 +326,9 @@ class KernelSet:
 
     def without_rows(self) -> KernelSet:
         """The maps of explicit features alone: only `new_features` remains."""
-        nobody = np.empty(0, dtype=np.intp)
-        everyone = np.arange(self.n_train) if self.support is None else self.support
-        return replace(self.restrict(nobody), support=everyone)
+        no_rows = np.empty(0, dtype=np.intp)
+        all_rows = np.arange(self.n_train) if self.support is None else self.support
+        return replace(self.restrict(no_rows), support=all_rows)
 
     def only(self, kernels: Any, dtype: Any = None) -> KernelSet:
         """In `cross`, evaluate only the kernels at these positions; others are zero.
@@ -367,8 +367,8 @@ class KernelSet:
         """
         if not self.is_explicit:
             return None
-        everyone = slice(0, self.n_reference)
-        sides = [group.reference(self.ids(group, everyone)) for group in self.groups]
+        all_rows = slice(0, self.n_reference)
+        sides = [group.reference(self.ids(group, all_rows)) for group in self.groups]
         return final_features(self, sides, new=False)
 
     def feature_blocks(

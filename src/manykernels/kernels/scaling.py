@@ -306,10 +306,10 @@ def final_features(fitted: KernelSet, sides: list[Any], new: bool) -> list[Any]:
     """
     out: list[Any] = [None] * fitted.n_kernels
     for group, rows in zip(fitted.groups, sides, strict=True):
-        everyone = fitted.ids(group, slice(0, fitted.n_reference))
+        all_rows = fitted.ids(group, slice(0, fitted.n_reference))
         for f in group.members:
             scaling = fitted.scalings[f]
-            side = scaling.side(everyone)
+            side = scaling.side(all_rows)
             if new:
                 side = new_side(fitted, group, f, rows, None)
             phi = group.features(fitted.kernels[f], rows)
