@@ -106,7 +106,7 @@ def test_any_numbers_survive(gamma, degree, coef0, where, center):
         ("rbf:gamma=1,gamma=2", "got 'gamma' twice"),
         ("rbf:gamma=-1", "gamma of rbf must be a positive number"),
         ("rbf:gamma=1e999", "gamma of rbf must be a positive number"),
-        ("rbf:gamma=__import__('os')", "rbf gamma must be a positive number"),
+        ("rbf:gamma=__import__('os')", "gamma of rbf must be a positive number"),
         ("rbf:center=2", "center must be True or False, got 2"),
         ("rbf@", "columns must follow '@' and each '\\+'"),
         ("rbf@a+", "columns must follow '@' and each '\\+'"),

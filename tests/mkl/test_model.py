@@ -42,6 +42,20 @@ def test_scores_are_the_formula(kernels, expansion):
     np.testing.assert_allclose(model.scores(X_NEW), expected, atol=1e-5)
 
 
+def test_what_predictions_prepare_is_no_state(kernels, expansion):
+    model = BlockModel.from_expansion(kernels, expansion)
+    before = pickle.dumps(model)
+    scores = model.scores(X_NEW)
+    prepared = model.used_kernels
+    assert prepared.dtype == np.float64
+    assert sorted(f for group in prepared.groups for f in group.members) == [0, 2]
+    assert model.used_kernels is prepared, "prepared again"
+    assert pickle.dumps(model) == before
+    again = pickle.loads(before)
+    assert "used_kernels" not in vars(again)
+    np.testing.assert_array_equal(again.scores(X_NEW), scores)
+
+
 def test_parts_sum_to_the_scores(kernels, expansion):
     model = BlockModel.from_expansion(kernels, expansion)
     parts = model.block_scores(X_NEW)

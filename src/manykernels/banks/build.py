@@ -182,7 +182,13 @@ def build_bank(
         return _file_bank(kernels, storage, memory_limit)
     if kind == "on_demand":
         return _on_demand_bank(kernels, memory_limit)
-    return (_half_bank if half else _gram_bank)(kernels, memory_limit)
+    if half:
+        return _half_bank(kernels, memory_limit)
+    if storage.kind == "gram":  # else it was chosen because it fits
+        shape = f"{kernels.n_reference} x {kernels.n_reference}"
+        what = f"storing {kernels.n_kernels} kernels of {shape} values"
+        require_memory(gram_bytes(kernels), memory_limit, what)
+    return _gram_bank(kernels)
 
 
 def gram_bytes(kernels: KernelSet) -> int:
@@ -308,19 +314,15 @@ def _on_demand_bank(kernels: KernelSet, memory_limit: MemoryLimit) -> OnDemandBa
 
     def bank_of(part: KernelSet) -> Bank:
         if gram_bytes(part) <= left:
-            return _gram_bank(part, left)
+            return _gram_bank(part)
         return OnDemandBank(part, bank_of, max_combined_rows)
 
     return OnDemandBank(kernels, bank_of, max_combined_rows, int(left))
 
 
-def _gram_bank(kernels: KernelSet, memory_limit: MemoryLimit) -> GramBank:
+def _gram_bank(kernels: KernelSet) -> GramBank:
+    """Every value; there is room for them."""
     n_rows, n_kernels = kernels.n_reference, kernels.n_kernels
-    require_memory(
-        gram_bytes(kernels),
-        memory_limit,
-        f"storing {n_kernels} kernels of {n_rows} x {n_rows} values",
-    )
     stack = np.empty((n_rows, n_kernels, n_rows), kernels.dtype)
     # Tiles in threads of our own: BLAS threads on small products wait for each other.
     with one_blas_thread():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -56,8 +57,10 @@ def training_kernels(kernels: Any, X: Any, approximate: Any = None) -> list[Kern
     approximation get this one.
     """
     chosen = as_kernels(kernels)
-    if any(map(callable, (kernel.columns for kernel in chosen))):
+    if any(map(callable, map(attrgetter("columns"), chosen))):
         chosen = [_with_columns(kernel, X) for kernel in chosen]
+    if approximate is None:
+        return chosen
     return approximate_kernels(chosen, *read_approximation(approximate))
 
 

@@ -121,7 +121,7 @@ class Kernel:
         if self.approximate is not None or self.rank is not None:
             _check_approximation(self)
         for name, rules in self.widths.items():
-            require_positive(self, name, tuple(rules))
+            read_width(getattr(self, name), tuple(rules), f"{name} of {self.kind}")
 
     def resolve(self, values: Any, copies: Values) -> Kernel:
         """The same kernel with numbers in place of words such as "scale".
@@ -135,9 +135,8 @@ class Kernel:
         """
         numbers: dict[str, Any] = {}
         for name, rules in self.widths.items():
-            value = getattr(self, name)
-            if isinstance(value, str):
-                factor, word = split_factor(value, tuple(rules), name)
+            factor, word = read_width(getattr(self, name), tuple(rules), name)
+            if word is not None:
                 numbers[name] = factor * rules[word](values, copies)
         return replace(self, **numbers) if numbers else self
 
@@ -182,43 +181,33 @@ class Kernel:
         return f"{type(self).__name__}({inside})"
 
 
-def require_positive(kernel: Kernel, name: str, words: tuple[str, ...] = ()) -> None:
-    """Raise unless a parameter is a positive finite number or an allowed word."""
-    value = getattr(kernel, name)
-    if isinstance(value, str) and words:
-        split_factor(value, words, f"{kernel.kind} {name}")
-        return
-    # A whole number may be too large for a float.
-    if not is_number(value) or not 0 < value <= np.finfo(float).max:
-        choice = "".join(f", '{word}'" for word in words)
-        raise ValueError(
-            f"{name} of {kernel.kind} must be a positive number{choice}, got "
-            f"{value!r}; choose a value in that range."
-        )
+def read_width(
+    value: Any, words: tuple[str, ...], what: str
+) -> tuple[float, str | None]:
+    """A positive number, a word such as "scale", or "0.1*scale": a factor and a word.
 
-
-def split_factor(text: str, words: tuple[str, ...], what: str) -> tuple[float, str]:
-    """Read ``"scale"`` or ``"0.1*scale"`` as a factor and a word.
-
-    >>> split_factor("0.1*scale", ("scale", "median"), "rbf gamma")
+    >>> read_width("0.1*scale", ("scale", "median"), "gamma of rbf")
     (0.1, 'scale')
+    >>> read_width(0.5, ("scale", "median"), "gamma of rbf")
+    (0.5, None)
     """
-    number, _, word = text.rpartition("*")
-    try:
-        factor = float(number) if number else 1.0
-    except ValueError:
-        factor = np.nan
-    if word.strip() not in words or not 0 < factor < np.inf or text.startswith("*"):
+    factor, word = value, None
+    if isinstance(value, str):
+        number, star, word = value.rpartition("*")
+        try:
+            factor = float(number) if star else 1.0
+        except ValueError:
+            factor = np.nan
+        word = word.strip()
+    number_given = isinstance(factor, Real) and not isinstance(factor, bool)
+    # A whole number may be too large for a float.
+    in_range = number_given and 0 < factor <= np.finfo(float).max
+    if not in_range or word not in (None, *words):
         raise ValueError(
             f"{what} must be a positive number, {' or '.join(map(repr, words))}, or a "
-            f"multiple such as '0.1*{words[0]}', got {text!r}; correct its spelling."
+            f"multiple such as '0.1*{words[0]}', got {value!r}; choose one of these."
         )
-    return factor, word.strip()
-
-
-def is_number(value: Any) -> bool:
-    """Whether a value is a real number (and not a boolean)."""
-    return isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+    return factor, word
 
 
 def require_approximation(word: Any, rank: Any, what: str) -> None:

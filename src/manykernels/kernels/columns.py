@@ -77,28 +77,22 @@ def select_columns(
     >>> select_columns(slice(0, 2), X)
     slice(0, 2, None)
     """
-    if callable(columns):
-        chosen = columns(X)
-        if callable(chosen):
-            raise TypeError(
-                f"a column selector must return names or indices, got {chosen!r}; "
-                f"return a list of columns."
-            )
-        return select_columns(chosen, X, feature_names)
+    chosen: Any = columns(X) if callable(columns) else columns
+    if callable(chosen):
+        raise TypeError(
+            f"a column selector must return names or indices, got {chosen!r}; "
+            f"return a list of columns."
+        )
     names = getattr(X, "columns", None) if feature_names is None else feature_names
-    named = None if names is None else list(map(str, names))
-    return positions(columns, int(X.shape[1]), named)
-
-
-def positions(columns: Any, n: int, names: Sequence[str] | None) -> Selection:
-    """Positions of the chosen among ``n`` columns with these names."""
-    if columns is None:
+    names = None if names is None else list(map(str, names))
+    n = int(X.shape[1])
+    if chosen is None:
         return slice(0, n)
-    if isinstance(columns, slice):
-        return _checked_slice(columns, n, names)
-    if isinstance(columns, str | int | np.integer):
-        columns = (columns,)
-    items = columns.tolist() if hasattr(columns, "tolist") else list(columns)
+    if isinstance(chosen, slice):
+        return _checked_slice(chosen, n, names)
+    if isinstance(chosen, str | int | np.integer):
+        chosen = (chosen,)
+    items = chosen.tolist() if hasattr(chosen, "tolist") else list(chosen)
     index: list[int] = []
     if items and isinstance(items[0], bool | np.bool_):
         index = _from_mask(items, n)
@@ -107,7 +101,7 @@ def positions(columns: Any, n: int, names: Sequence[str] | None) -> Selection:
             index += _from_item(item, n, names)
     if len(index) == 0:
         raise ValueError(
-            f"a kernel needs at least one column, got none from {columns!r}; "
+            f"a kernel needs at least one column, got none from {chosen!r}; "
             f"check the column choice."
         )
     return np.asarray(index, dtype=np.intp)

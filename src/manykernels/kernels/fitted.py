@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -20,10 +19,10 @@ from manykernels.base.stored import (
     Maybe,
     Part,
     Wholes,
-    require_all,
     storable,
 )
 from manykernels.kernels.base import Kernel, row_copies, unique_names
+from manykernels.kernels.checked import CheckedKernels
 from manykernels.kernels.extend import extended
 from manykernels.kernels.given import (
     GivenGroup,
@@ -58,7 +57,6 @@ Group: TypeAlias = FeatureGroup | GivenGroup | MappedGroup
 
 
 PSD_OPTIONS = get_args(Psd)
-LARGEST_BLANK = 2**20  # numbers in a row of zeros that is worth a try
 
 
 # In a file it always has the support rows only.
@@ -74,7 +72,7 @@ LARGEST_BLANK = 2**20  # numbers in a row of zeros that is worth a try
     support=Wholes("support", low=0, below="training rows"),
 )
 @dataclass
-class KernelSet:
+class KernelSet(CheckedKernels):
     r"""Fitted kernels on reference rows: :math:`\hat k_f(x, x_j)` for all f.
 
     Kernels on the same columns share one product per block. The reference rows are the
@@ -450,70 +448,6 @@ class KernelSet:
         if group.full and self.support is not None:
             return self.support[index]
         return index
-
-    def require_sound(self) -> None:
-        """Raise a ValueError where kernels, rows and constants do not fit together."""
-        assert self.support is not None
-        members = [f for group in self.groups for f in group.members]
-        kinds = {isinstance(group, GivenGroup) for group in self.groups}
-        require_all(
-            "kernels",
-            {
-                "members": sorted(members) == list(range(self.n_kernels)) != [],
-                "groups": len(kinds) == 1,
-            },
-        )
-        fit = [g.fits(self.kernels, self.n_columns, self.support) for g in self.groups]
-        require_all(
-            "kernels",
-            {
-                "columns and maps": all(fit),
-                "rows": all(self._has_rows(group) for group in self.groups),
-                "clips": all(
-                    c is None or len(c.whiten) == self.n_train for c in self.clips
-                ),
-            },
-        )
-
-    def blank_row(self) -> Any | None:
-        """A row of zeros, with which a model that was read from a file can be tried.
-
-        None where a function from elsewhere need not take zeros, or where the row
-        itself would be large.
-        """
-        given = self.are_given
-        shape = (1, self.n_train, self.n_columns) if given else (1, self.n_columns)
-        custom = any(kernel.family == "custom" for kernel in self.kernels)
-        if custom or math.prod(shape) > LARGEST_BLANK:
-            return None
-        sparse = not given and any(
-            sp.issparse(group.rows.values) for group in self.groups
-        )
-        return sp.csr_matrix(shape) if sparse else np.zeros(shape)
-
-    @property
-    def are_given(self) -> bool:
-        """Whether new rows bring kernel values with all training rows."""
-        return isinstance(self.groups[0], GivenGroup)
-
-    @property
-    def width(self) -> int:
-        """Columns of a new row: those of the table, or the training rows."""
-        return self.n_train if self.are_given else self.n_columns
-
-    @property
-    def holds_rows(self) -> bool:
-        """Whether kernel values of new rows can be computed: `cross` works."""
-        groups = [g for g in self.groups if not isinstance(g, GivenGroup)]
-        return self.n_reference == 0 or all(len(group.rows) for group in groups)
-
-    def _has_rows(self, group: Group) -> bool:
-        """Whether a group and its scalings speak of the support rows, or of none."""
-        counts = {len(self.scalings[f].diagonal) for f in group.members}
-        if isinstance(group, GivenGroup):
-            return counts == {self.n_train}
-        counts.add(len(group.rows))
-        return counts in ({self.n_train if group.full else self.n_reference}, {0})
 
     def _fill_tile(self, out: Values, rows: slice, columns: slice) -> None:
         """Write one tile of every kernel, and its mirror image."""

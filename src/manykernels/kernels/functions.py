@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,7 +18,6 @@ from manykernels.kernels.base import (
     inverse_columns,
     inverse_median,
     inverse_variance,
-    is_number,
     low_distance,
     spread_rows,
 )
@@ -96,7 +95,8 @@ class Polynomial(Kernel):
         """Degree is a positive integer, coef0 >= 0."""
         super().__post_init__()
         _require_degree(self, self.degree)
-        if not is_number(self.coef0) or not 0 <= self.coef0 < np.inf:
+        number = isinstance(self.coef0, Real) and not isinstance(self.coef0, bool)
+        if not number or not 0 <= self.coef0 < np.inf:
             raise ValueError(
                 f"coef0 of polynomial must be a number >= 0, got {self.coef0!r}; a "
                 f"negative one does not give a positive semi-definite kernel."

@@ -23,7 +23,7 @@ from manykernels.kernels.base import (
     require_nonnegative,
     unique_names,
 )
-from manykernels.kernels.columns import positions
+from manykernels.kernels.columns import select_columns
 from manykernels.kernels.rows import symmetric_tiles
 
 SYMMETRY_TOLERANCE = 1e-5
@@ -226,8 +226,9 @@ def fit_given(
     check_training_stack(matrices)
     chosen: list[Kernel] = []
     places: list[int] = []
+    no_rows = np.empty((0, len(matrices)))
     for kernel in kernels:
-        index = positions(kernel.columns, len(matrices), matrix_names)
+        index = select_columns(kernel.columns, no_rows, matrix_names)
         picked = np.arange(len(matrices))[index].tolist()
         # A single choice keeps its own columns.
         single = len(picked) == 1 and kernel.columns is not None

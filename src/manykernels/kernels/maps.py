@@ -35,7 +35,6 @@ from manykernels.kernels.rows import (
     inverse_roots,
     prepare_rows,
     read_columns,
-    squared_norms,
 )
 
 # Eigenvalues below this share of the largest are rounding of a singular matrix.
@@ -282,7 +281,7 @@ class MappedGroup:
             if self.unit:
                 phi = _unit_rows(phi)
             out.values[part] = phi
-            out.squares[part] = squared_norms(phi)
+            out.squares[part] = prepare_rows(phi).squares
             if self.unit:
                 out.squares[part] = out.squares[part] > 0.5
         return out
@@ -389,4 +388,4 @@ def _unit_rows(phi: Values) -> Values:
     # The largest entry first: squares of tiny numbers would vanish.
     largest = np.abs(phi).max(axis=1, initial=0.0, keepdims=True)
     phi = np.divide(phi, largest, out=np.zeros_like(phi), where=largest > 0)
-    return phi * inverse_roots(squared_norms(phi))[:, None]
+    return phi * inverse_roots(prepare_rows(phi).squares)[:, None]

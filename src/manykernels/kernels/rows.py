@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
@@ -253,10 +254,23 @@ def read_columns(
     A new C-ordered array, or CSR if X is sparse; in float32 if X is, else in float64.
     """
     dtype = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
-    if sp.issparse(X):
-        values = sp.csr_array(X)[:, index].astype(dtype)
+    if hasattr(X, "iloc"):
+        chosen = X.iloc[:, index].to_numpy()
+    elif hasattr(X, "to_numpy"):
+        chosen = X[:, index if isinstance(index, slice) else index.tolist()].to_numpy()
     else:
-        values = _dense_columns(X, index, dtype)
+        chosen = (sp.csr_array(X) if sp.issparse(X) else np.asarray(X))[:, index]
+    try:
+        values = (
+            chosen.astype(dtype)
+            if sp.issparse(chosen)
+            else np.array(chosen, dtype=dtype, order="C")
+        )
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"kernel columns must hold numbers, got {error}; encode text columns or "
+            f"choose numeric ones."
+        ) from error
     for f in members:
         if sp.issparse(values) and not kernels[f].accepts_sparse:
             raise TypeError(
@@ -266,22 +280,6 @@ def read_columns(
         if kernels[f].nonnegative:
             require_nonnegative(values, names[f])
     return values
-
-
-def _dense_columns(X: Any, index: Selection, dtype: Any) -> Values:
-    if hasattr(X, "iloc"):
-        chosen = X.iloc[:, index].to_numpy()
-    elif hasattr(X, "to_numpy"):
-        chosen = X[:, index if isinstance(index, slice) else index.tolist()].to_numpy()
-    else:
-        chosen = np.asarray(X)[:, index]
-    try:
-        return np.array(chosen, dtype=dtype, order="C")
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"kernel columns must hold numbers, got {error}; encode text columns or "
-            f"choose numeric ones."
-        ) from error
 
 
 def take_rows(X: Any, rows: slice) -> Any:
@@ -316,7 +314,8 @@ def shared_columns(
 def row_blocks(n_rows: int, n_columns: int, itemsize: int, n_bytes: int) -> list[slice]:
     """Row slices of blocks with `n_columns` columns that fit in `n_bytes`."""
     size = max(1, n_bytes // max(1, n_columns * itemsize))
-    return [slice(i, min(i + size, n_rows)) for i in range(0, n_rows, size)]
+    starts = range(0, n_rows, size)
+    return list(map(slice, starts, [*starts[1:], n_rows]))
 
 
 def symmetric_tiles(n: int, size: int = TILE) -> list[tuple[slice, slice]]:
@@ -326,8 +325,9 @@ def symmetric_tiles(n: int, size: int = TILE) -> list[tuple[slice, slice]]:
     [(slice(0, 2, None), slice(0, 2, None)), (slice(0, 2, None), slice(2, 3, None)), \
 (slice(2, 3, None), slice(2, 3, None))]
     """
-    cuts = [slice(start, min(start + size, n)) for start in range(0, n, size)]
-    return [(rows, cuts[j]) for i, rows in enumerate(cuts) for j in range(i, len(cuts))]
+    starts = range(0, n, size)
+    parts = map(slice, starts, [*starts[1:], n])
+    return list(combinations_with_replacement(parts, 2))
 
 
 def prepare_rows(values: Any, offset: Values | None = None, dtype: Any = None) -> Rows:
@@ -336,16 +336,13 @@ def prepare_rows(values: Any, offset: Values | None = None, dtype: Any = None) -
     if offset is not None:
         values = values - offset
         shifts = values @ offset + 0.5 * (offset @ offset)
-    rows = Rows(values, squared_norms(values), shifts)
-    return rows if dtype is None else rows.astype(dtype)
-
-
-def squared_norms(values: Any) -> Values:
-    """||x_i||^2 in float64, without a float64 copy of the whole table."""
     if sp.issparse(values):
-        squared = values.astype(np.float64)
-        return np.asarray(squared.multiply(squared).sum(axis=1)).ravel()
-    return np.einsum("ij,ij->i", values, values, dtype=np.float64)
+        doubles = values.astype(np.float64)
+        squares = np.asarray(doubles.multiply(doubles).sum(axis=1)).ravel()
+    else:  # without a float64 copy of the whole table
+        squares = np.einsum("ij,ij->i", values, values, dtype=np.float64)
+    rows = Rows(values, squares, shifts)
+    return rows if dtype is None else rows.astype(dtype)
 
 
 def derive(form: str, shared: Values, a: Rows, b: Rows) -> Values:

@@ -1,0 +1,99 @@
+"""Kernels that come from a file: whether they make sense, and what they would read."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from manykernels.base.arrays import Values
+from manykernels.base.stored import require_all
+from manykernels.kernels.given import GivenGroup
+
+if TYPE_CHECKING:
+    from manykernels.kernels.base import Kernel
+    from manykernels.kernels.fitted import Group
+    from manykernels.kernels.psd import Clip
+    from manykernels.kernels.scaling import Scaling
+
+LARGEST_BLANK = 2**20  # numbers in a row of zeros that is worth a try
+
+
+class CheckedKernels:
+    """What a fitted set of kernels can say about itself without computing values."""
+
+    kernels: list[Kernel]
+    groups: list[Group]
+    scalings: list[Scaling]
+    clips: list[Clip | None]
+    n_columns: int
+    n_train: int
+    n_kernels: int
+    n_reference: int
+    support: Values | None
+
+    def require_sound(self) -> None:
+        """Raise a ValueError where kernels, rows and constants do not fit together."""
+        assert self.support is not None
+        members = [f for group in self.groups for f in group.members]
+        kinds = {isinstance(group, GivenGroup) for group in self.groups}
+        require_all(
+            "kernels",
+            {
+                "members": sorted(members) == list(range(self.n_kernels)) != [],
+                "groups": len(kinds) == 1,
+            },
+        )
+        fit = [g.fits(self.kernels, self.n_columns, self.support) for g in self.groups]
+        require_all(
+            "kernels",
+            {
+                "columns and maps": all(fit),
+                "rows": all(self._has_rows(group) for group in self.groups),
+                "clips": all(
+                    c is None or len(c.whiten) == self.n_train for c in self.clips
+                ),
+            },
+        )
+
+    def blank_row(self) -> Any | None:
+        """A row of zeros, with which a model that was read from a file can be tried.
+
+        None where a function from elsewhere need not take zeros, or where the row
+        itself would be large.
+        """
+        given = self.are_given
+        shape = (1, self.n_train, self.n_columns) if given else (1, self.n_columns)
+        custom = any(kernel.family == "custom" for kernel in self.kernels)
+        if custom or math.prod(shape) > LARGEST_BLANK:
+            return None
+        sparse = not given and any(
+            sp.issparse(group.rows.values) for group in self.groups
+        )
+        return sp.csr_matrix(shape) if sparse else np.zeros(shape)
+
+    @property
+    def are_given(self) -> bool:
+        """Whether new rows bring kernel values with all training rows."""
+        return isinstance(self.groups[0], GivenGroup)
+
+    @property
+    def width(self) -> int:
+        """Columns of a new row: those of the table, or the training rows."""
+        return self.n_train if self.are_given else self.n_columns
+
+    @property
+    def holds_rows(self) -> bool:
+        """Whether kernel values of new rows can be computed: `cross` works."""
+        groups = [g for g in self.groups if not isinstance(g, GivenGroup)]
+        return self.n_reference == 0 or all(len(group.rows) for group in groups)
+
+    def _has_rows(self, group: Group) -> bool:
+        """Whether a group and its scalings speak of the support rows, or of none."""
+        counts = {len(self.scalings[f].diagonal) for f in group.members}
+        if isinstance(group, GivenGroup):
+            return counts == {self.n_train}
+        counts.add(len(group.rows))
+        return counts in ({self.n_train if group.full else self.n_reference}, {0})
