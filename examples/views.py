@@ -13,7 +13,7 @@ KINDS = ("linear", "rbf")
 
 
 def main() -> None:
-    """Compare the learnt combination with each view alone."""
+    """Compare the learned combination with each view alone."""
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     kernels = [f"{kind}@{columns}" for columns in VIEWS.values() for kind in KINDS]
     model = classifier(kernels)

@@ -1,4 +1,4 @@
-"""Where kernel values live must not change what is learnt."""
+"""Where kernel values live must not change what is learned."""
 
 from __future__ import annotations
 

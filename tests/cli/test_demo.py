@@ -46,9 +46,9 @@ def test_json_has_every_contender(outcome):
 
 def test_learnt_weights_come_with_a_gap(outcome):
     for result in outcome[0]["results"]:
-        learnt = result["method"].startswith("MKL")
-        assert (result["gap"] is not None) == learnt
-        if learnt:
+        learned = result["method"].startswith("MKL")
+        assert (result["gap"] is not None) == learned
+        if learned:
             assert 0.0 <= result["gap"] <= 1e-2
 
 
@@ -136,16 +136,16 @@ def test_stack_is_unit_diagonal_and_ordered_like_the_names():
 
 
 @pytest.mark.parametrize(
-    ("learnt", "mean", "words"),
+    ("learned", "mean", "words"),
     [
         (0.90, 0.80, "gains 10.0 points"),
         (0.90, 0.895, "averaging is as good as learning weights (+0.5 points)"),
         (0.70, 0.80, "loses 10.0 points"),
     ],
 )
-def test_conclusion_follows_the_numbers(learnt, mean, words):
+def test_conclusion_follows_the_numbers(learned, mean, words):
     results = [
-        Result("MKL, p = 1", "2 useful", learnt, 0.1, 1.0),
+        Result("MKL, p = 1", "2 useful", learned, 0.1, 1.0),
         Result("SVM, averaged kernel", "2 useful", mean, 0.1, 1.0),
     ]
     assert words in conclusion(results)

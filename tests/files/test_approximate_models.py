@@ -75,7 +75,7 @@ def test_sparse_rows(tmp_path):
 
 
 def test_the_file_holds_no_training_rows(tmp_path):
-    """Its size is that of the maps, however many rows were learnt from."""
+    """Its size is that of the maps, however many rows were learned from."""
     sizes = []
     for n in (200, 800):
         rows = np.random.default_rng(0).normal(size=(n, 30))

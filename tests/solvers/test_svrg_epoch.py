@@ -51,7 +51,7 @@ class Setting:
         return np.stack([phi @ phi.T for phi in self.features], axis=1)
 
     def by_formula(self) -> list[np.ndarray]:
-        """The paper's line 11, with the full gradient of the snapshot spelt out."""
+        """The paper's line 11, with the full gradient of the snapshot spelled out."""
         problem, rule = self.problem, self.rule
         w = [block.copy() for block in self.start]
         for t, i in enumerate(self.order):

@@ -336,9 +336,9 @@ def conclusion(results: list[Result]) -> str:
 
     Examples
     --------
-    >>> learnt = Result("MKL, p = 1", "2 useful + 4 noise", 0.9, 0.1, 1.0)
+    >>> learned = Result("MKL, p = 1", "2 useful + 4 noise", 0.9, 0.1, 1.0)
     >>> mean = Result("SVM, averaged kernel", "2 useful + 4 noise", 0.8, 0.1, 1.0)
-    >>> print(conclusion([learnt, mean]))
+    >>> print(conclusion([learned, mean]))
     With 2 useful + 4 noise kernels, learning weights gains 10.0 points over averaging.
     """
     sets = by_kernels(results)
@@ -346,9 +346,9 @@ def conclusion(results: list[Result]) -> str:
 
 
 def _sentence(kernels: str, results: list[Result]) -> str:
-    learnt = next(r for r in results if r.method.startswith("MKL"))
+    learned = next(r for r in results if r.method.startswith("MKL"))
     mean = next(r for r in results if "averaged" in r.method)
-    points = 100.0 * (learnt.accuracy - mean.accuracy)
+    points = 100.0 * (learned.accuracy - mean.accuracy)
     if abs(points) < AS_GOOD:
         verdict = f"averaging is as good as learning weights ({points:+.1f} points)"
     elif points > 0.0:

@@ -141,7 +141,7 @@ HoldOut = Annotated[
     float | None,
     in_learning(
         "--holdout",
-        help="Share of the rows that are not learnt but evaluated, such as 0.2.",
+        help="Share of the rows that are not learned but evaluated, such as 0.2.",
     ),
 ]
 

@@ -51,7 +51,7 @@ def watched(
 
 
 def learn_and_save(model: Any, path: Path, verbose: bool, *data: Any) -> None:
-    """Fit and write the model; after Ctrl-C what was learnt so far, and exit 130."""
+    """Fit and write the model; after Ctrl-C what was learned so far, and exit 130."""
     with watched(model, verbose) as seen:
         model.fit(*data)
     model.save(path)

@@ -72,7 +72,7 @@ def product_name(product: Product, names: Sequence[str]) -> str:
 
 
 class BaseKernels(Protocol):
-    """The r kernels whose products are learnt from.
+    """The r kernels whose products are learned from.
 
     The energy of a product is a' K a. It is a function of
     <weigh(a), product of columns>, whatever the kernels are, so that one pricing

@@ -86,7 +86,7 @@ class ProductBlend:
     Every mode is fitted for growing C, and judged by its loss on rows that were left
     out: folds of the rows, held-out rows if there are any, or both. The weights v
     minimize the loss of the blend on the same rows. Nothing is fitted again: f_m has
-    learnt from all rows that are not held out.
+    learned from all rows that are not held out.
 
     Only for kernels of rank one, where a blend is a sum of monomials like any f_m.
 

@@ -207,7 +207,7 @@ class PolynomialMKLClassifier(ClassifierMixin, PolynomialMKL):
 
     As :class:`PolynomialMKLRegressor`, with a loss for labels:
     :math:`\frac12 (\sum_i \rho_i^p \|w_i\|^p)^{2/p} + C \sum_t loss(f(x_t), y_t)`. The
-    constant is one of the products. More than two classes are learnt one against the
+    constant is one of the products. More than two classes are learned one against the
     rest, with products of their own.
 
     Parameters

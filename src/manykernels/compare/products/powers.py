@@ -50,7 +50,7 @@ def weighted_sum(
 def power_scores(
     base: BaseKernels, model: PowerExpansion, rows: Array, known: Array
 ) -> Array:
-    """Scores of some rows from a model that was learnt on the rows `known`."""
+    """Scores of some rows from a model that was learned on the rows `known`."""
     K = weighted_sum(base, model.weights, rows, known) ** model.degree
     return K @ model.coef[:, 0] + model.intercept
 
