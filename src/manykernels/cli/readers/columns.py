@@ -127,12 +127,18 @@ class Roles:
             for wanted in (self.target, self.weight, self.group)
         )
         if names is not None and self.features is not None:
-            features = _by_name(self.features, names)
+            place = {name: j for j, name in enumerate(names)}
+            missing = [name for name in self.features if name not in place]
+            if missing:
+                raise TableError(
+                    f"expected all {len(self.features)} columns of the training data, "
+                    f"got none named {listed(missing)}; add what is missing."
+                )
+            features = [place[name] for name in self.features]
         else:
-            others = {j for d in self.drop for j in _find_all(d, names, n_columns)}
-            features = [
-                j for j in range(n_columns) if j not in {*others, target, weight, group}
-            ]
+            found = [j for d in self.drop for j in _find_all(d, names, n_columns)]
+            others = {*found, target, weight, group}
+            features = [j for j in range(n_columns) if j not in others]
         self._check(features, names)
         return Plan(names, features, target, weight, group)
 
@@ -190,17 +196,6 @@ def _find_all(wanted: str, names: list[str] | None, n_columns: int) -> list[int]
     if found and wanted not in (names or ()):
         return found
     return [find_column(wanted, names, n_columns)]
-
-
-def _by_name(wanted: Sequence[str], names: list[str]) -> list[int]:
-    place = {name: j for j, name in enumerate(names)}
-    missing = [name for name in wanted if name not in place]
-    if missing:
-        raise TableError(
-            f"expected all {len(wanted)} columns of the training data, got none named "
-            f"{listed(missing)}; add what is missing."
-        )
-    return [place[name] for name in wanted]
 
 
 def as_labels(values: np.ndarray) -> np.ndarray:
@@ -313,8 +308,6 @@ def readable(
         raise
     except Exception as error:
         why = " ".join(str(error).split())[:200].rstrip(".")
-        if "index 0" in why:
-            action = "if its indices count from 0, read it with --format libsvm0"
         raise TableError(
             f"expected {expected}, but it cannot be read ({why}); {action}."
         ) from error

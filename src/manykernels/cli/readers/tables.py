@@ -315,7 +315,8 @@ def read_libsvm(stream: BinaryIO, roles: Roles, zero_based: bool = False) -> Sam
                 f"expected no --{role} for a LIBSVM file, which has no column names, "
                 f"got {name!r}; leave it out."
             )
-    with readable("LIBSVM rows such as '1 3:0.5 7:2'"):
+    action = "correct it, or if its indices count from 0, read it with --format libsvm0"
+    with readable("LIBSVM rows such as '1 3:0.5 7:2'", action):
         X, y = load_svmlight_file(stream, zero_based=zero_based)
     require_rows(X.shape[0])
     most = MOST_COLUMNS if roles.n_features is None else roles.n_features
