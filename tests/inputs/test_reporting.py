@@ -1,14 +1,20 @@
-"""One way to tell of progress: a line per epoch of any history, counted steps."""
+"""A line per epoch of any history, counted steps, and the estimate of a long fit."""
 
+import logging
+import warnings
 from threading import Thread
+from types import SimpleNamespace
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 
 from manykernels.inputs.reporting import (
+    SECONDS_PER_VALUE,
     counted_steps,
     epoch_text,
     progress_callback,
+    warn_if_long,
 )
 from manykernels.solvers import Epoch
 
@@ -69,3 +75,26 @@ def test_threads_count_together(capsys) -> None:
         for worker in workers:
             worker.join()
     assert "searching: 400 of 400" in capsys.readouterr().err
+
+
+def kernels_of_size(n_rows: int, n_kernels: int) -> SimpleNamespace:
+    """What the estimate reads of a fitted set, without the rows."""
+    return SimpleNamespace(
+        n_reference=n_rows, n_kernels=n_kernels, dtype=np.dtype(np.float32)
+    )
+
+
+@pytest.mark.parametrize(("n_rows", "n_kernels"), [(200_000, 20), (400_000, 5)])
+def test_very_long_fits_are_announced(n_rows, n_kernels) -> None:
+    minutes = SECONDS_PER_VALUE * n_rows**2 * n_kernels / 60
+    with pytest.warns(UserWarning, match=f"{n_rows} rows with {n_kernels} ker") as seen:
+        warn_if_long(kernels_of_size(n_rows, n_kernels))
+    assert f"about {minutes:.0f} minutes; try fewer" in str(seen[0].message)
+
+
+def test_short_fits_are_only_logged(caplog) -> None:
+    with warnings.catch_warnings(), caplog.at_level(logging.INFO, "manykernels"):
+        warnings.simplefilter("error")
+        warn_if_long(kernels_of_size(1_000, 10))
+    assert "1000 rows, 10 kernels: about 0.068 GB" in caplog.text
+    assert "about 0.18 s" in caplog.text

@@ -1,8 +1,6 @@
-"""Progress, callbacks, warnings, warm starts, and the estimate of a long fit."""
+"""Progress, callbacks, warnings and warm starts of a fit."""
 
-import logging
 import warnings
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +8,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from manykernels import MKLClassifier
-from manykernels.inputs import reporting as effort
+from manykernels.inputs import reporting
 from manykernels.kernels import RBF, Linear
 from manykernels.solvers import DualAscent, Epoch
 
@@ -117,38 +115,8 @@ def test_warm_start_on_given_kernels_with_left_out_rows(stack):
     assert model.objective_ == pytest.approx(objective, rel=1e-4)
 
 
-# --- a long fit -------------------------------------------------------------
-
-
-def test_estimate_grows_with_the_number_of_values():
-    base = effort.estimated_seconds(1_000, 3)
-    assert effort.estimated_seconds(2_000, 3) == pytest.approx(4 * base)
-    assert effort.estimated_seconds(1_000, 6) == pytest.approx(2 * base)
-
-
-def kernels_of_size(n_rows, n_kernels):
-    """What the estimate reads of a fitted set, without the rows."""
-    return SimpleNamespace(
-        n_reference=n_rows, n_kernels=n_kernels, dtype=np.dtype(np.float32)
-    )
-
-
-def test_very_long_fits_are_announced():
-    minutes = effort.estimated_seconds(200_000, 20) / 60
-    with pytest.warns(UserWarning, match="200000 rows with 20 kernels") as caught:
-        effort.warn_if_long(kernels_of_size(200_000, 20))
-    assert f"about {minutes:.0f} minutes; try fewer" in str(caught[0].message)
-
-
-def test_short_fits_are_only_logged(caplog):
-    with warnings.catch_warnings(), caplog.at_level(logging.INFO, "manykernels"):
-        warnings.simplefilter("error")
-        effort.warn_if_long(kernels_of_size(1_000, 10))
-    assert "1000 rows, 10 kernels: about 0.068 GB" in caplog.text
-
-
 def test_fit_announces_a_long_fit(iris, monkeypatch):
-    monkeypatch.setattr(effort, "LONG_SECONDS", 1e-9)
+    monkeypatch.setattr(reporting, "LONG_VALUES", 1.0)
     with pytest.warns(UserWarning, match="Fitting 90 rows with 5 kernels") as caught:
         MKLClassifier().fit(iris.X, iris.y)
     assert caught[0].filename == __file__

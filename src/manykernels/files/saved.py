@@ -90,7 +90,10 @@ class Saved:
     def _require_allowed(self) -> None:
         """Parameters may have changed since the fit; no file holds what none allows."""
         for name, rule in self._rules.items():
-            rule.check(name, getattr(self, name))
+            value = getattr(self, name)
+            is_word = isinstance(value, str) and value == rule.word
+            if not (is_word or (value is None and rule.optional)):
+                rule.check(name, value)
 
     def _fitted_values(self) -> dict[str, Any]:
         """What the file holds, by the names in `_stored`."""

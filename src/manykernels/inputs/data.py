@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -57,16 +56,15 @@ def training_kernels(kernels: Any, X: Any, approximate: Any = None) -> list[Kern
     approximation get this one.
     """
     chosen = as_kernels(kernels)
-    if any(map(callable, map(attrgetter("columns"), chosen))):
-        chosen = [_with_columns(kernel, X) for kernel in chosen]
+    for k, kernel in enumerate(chosen):
+        if callable(kernel.columns):
+            chosen[k] = _with_columns(kernel, X)
     if approximate is None:
         return chosen
     return approximate_kernels(chosen, *read_approximation(approximate))
 
 
 def _with_columns(kernel: Kernel, X: Any) -> Kernel:
-    if not callable(kernel.columns):
-        return kernel
     if kernel.family == "given":
         raise TypeError(
             f"kernel {kernel.label!r} picks matrices of a stack by position, got the "
@@ -94,7 +92,12 @@ def check_table(
         ensure_all_finite=False,
         ensure_min_samples=min_rows,
     )
-    _require_finite(X, getattr(estimator, "feature_names_in_", None))
+    values = X.data if sp.issparse(X) else X
+    # The sum is finite if all values are, and costs no array of its own; it may
+    # also overflow, so the values have the last word.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if not np.isfinite(values.sum()) and not np.isfinite(values).all():
+            raise _not_finite(X, getattr(estimator, "feature_names_in_", None))
     return X
 
 
@@ -165,19 +168,14 @@ def _require_same_shape(matrices: Sequence[np.ndarray]) -> None:
         )
 
 
-def _require_finite(X: Any, names: Any) -> None:
-    """Raise if a table holds NaN or infinity, naming the first such column."""
+def _not_finite(X: Any, names: Any) -> ValueError:
+    """The error for a table with NaN or infinity names the first such column."""
     values = X.data if sp.issparse(X) else X
-    # The sum is finite if all values are, and costs no array of its own; it may
-    # also overflow, so the values have the last word.
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(values.sum()) or np.isfinite(values).all():
-            return
     table = sp.coo_array(X) if sp.issparse(X) else X
     bad = ~np.isfinite(values)
     column = table.coords[1][bad][0] if sp.issparse(X) else np.nonzero(bad)[1].min()
     missing = np.isnan(values[bad]).any()
-    raise ValueError(
+    return ValueError(
         f"X must hold finite numbers, got {'NaN' if missing else 'infinity (inf)'} in "
         f"column {column if names is None else repr(str(names[column]))}; fill or drop "
         "such values first, for instance with a SimpleImputer in a Pipeline."
@@ -210,14 +208,23 @@ class TrainingLabels:
 
         Messages speak of the estimator `owner`.
         """
+        if y is None:
+            raise _no_target(owner, "one label")
         rows = X[0] if isinstance(X, list) else X
-        y = _check_labels(rows, y, owner)
-        weight = _check_weights(rows, sample_weight)
+        y = column_or_1d(y, warn=True)
+        check_consistent_length(rows, y)
+        check_classification_targets(y)
+        weight = np.ones(len(y))
+        if sample_weight is not None:
+            weight = _check_weights(rows, sample_weight)
         kept = np.flatnonzero(weight > 0.0)
         y, weight = y[kept], weight[kept]
-        if classes is None:
-            classes = require_classes(np.unique(y), owner)
-        target = _class_index(y, classes)
+        if classes is not None:
+            target = _class_index(y, classes)
+        else:
+            classes, target = np.unique(y, return_inverse=True)
+            if len(classes) < 2:
+                raise _one_class(classes, owner)
         if class_weight is not None:
             factors = _class_factors(class_weight, classes, target, weight)
             weight = weight * factors[target]
@@ -228,14 +235,11 @@ class TrainingLabels:
         return cls(classes, kept, target, weight)
 
 
-def require_classes(classes: np.ndarray, owner: str = "MKLClassifier") -> np.ndarray:
-    """Raise unless there are at least two classes to tell apart."""
-    if len(classes) < 2:
-        raise ValueError(
-            f"{owner} needs samples of at least 2 classes, got one class only: "
-            f"{classes.tolist()}; check the labels and sample weights."
-        )
-    return classes
+def _one_class(classes: np.ndarray, owner: str) -> ValueError:
+    return ValueError(
+        f"{owner} needs samples of at least 2 classes, got one class only: "
+        f"{classes.tolist()}; check the labels and sample weights."
+    )
 
 
 def check_same_classes(classes: Any, known: np.ndarray) -> None:
@@ -255,20 +259,18 @@ def first_classes(classes: Any) -> np.ndarray:
             "classes must be passed on the first call to partial_fit, got None; give "
             "all the labels that will ever come, for instance np.unique(y)."
         )
-    return require_classes(np.unique(classes))
+    classes = np.unique(classes)
+    if len(classes) < 2:
+        raise _one_class(classes, "MKLClassifier")
+    return classes
 
 
-def _check_labels(rows: Any, y: Any, owner: str) -> np.ndarray:
-    if y is None:
-        # Opens as scikit-learn's own message does, for tools that look for it.
-        raise ValueError(
-            f"This {owner} estimator requires y to be passed, but the target y is "
-            "None; pass one label per row."
-        )
-    y = column_or_1d(y, warn=True)
-    check_consistent_length(rows, y)
-    check_classification_targets(y)
-    return y
+def _no_target(owner: str, each: str) -> ValueError:
+    # Opens as scikit-learn's own message does, for tools that look for it.
+    return ValueError(
+        f"This {owner} estimator requires y to be passed, but the target y is None; "
+        f"pass {each} per row."
+    )
 
 
 def _check_weights(rows: Any, sample_weight: Any) -> np.ndarray:
@@ -352,11 +354,7 @@ class TrainingValues:
 
 def _check_values(rows: Any, y: Any) -> np.ndarray:
     if y is None:
-        # Opens as scikit-learn's own message does, for tools that look for it.
-        raise ValueError(
-            "This MKLRegressor estimator requires y to be passed, but the target y is "
-            "None; pass one number, or one row of numbers, per row."
-        )
+        raise _no_target("MKLRegressor", "one number, or one row of numbers,")
     y = check_array(
         y,
         ensure_2d=False,

@@ -3,28 +3,40 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-
-class Rule(Protocol):
-    """What a parameter may be."""
-
-    def check(self, name: str, value: Any) -> None:
-        """Raise a ValueError unless the value is allowed."""
-
-
 APPROXIMATION = r"(nystroem|random_features)(?::([1-9][0-9]{0,8}))?"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule(ABC):
+    """What a parameter may be; None and a word are allowed without a check."""
+
+    optional: bool = False  # None is allowed, too
+    word: str | None = None  # and so is this text
+
+    @abstractmethod
+    def check(self, name: str, value: Any) -> None:
+        """Raise unless a value, neither that None nor that word, is allowed."""
+
+    @property
+    def exemptions(self) -> str:
+        """The end of a list of what is allowed."""
+        return " or None" * self.optional + (f" or {self.word!r}" if self.word else "")
+
+
 Rules: TypeAlias = Mapping[str, Rule]
 
 
 @dataclass(frozen=True)
-class Number:
+class Number(Rule):
     """A finite number in (low, high], or [low, high] if `low_ok`.
 
     Examples
@@ -38,13 +50,9 @@ class Number:
     low: float = 0.0
     high: float = np.inf
     low_ok: bool = False
-    optional: bool = False  # None is allowed, too
-    word: str | None = None  # and so is this text
 
     def check(self, name: str, value: Any) -> None:
         """Raise unless it is such a number."""
-        if _is_exempt(value, self.optional, self.word):
-            return
         good = isinstance(value, Real) and not isinstance(value, bool)
         if good:
             above = value >= self.low if self.low_ok else value > self.low
@@ -54,13 +62,12 @@ class Number:
             end = "inf)" if np.isinf(self.high) else f"{self.high:g}]"
             raise ValueError(
                 f"{name} must be a number in {start}{self.low:g}, {end}"
-                f"{_exemptions(self.optional, self.word)}, got {value!r}; choose one "
-                "in that range."
+                f"{self.exemptions}, got {value!r}; choose one in that range."
             )
 
 
 @dataclass(frozen=True)
-class Whole:
+class Whole(Rule):
     """A whole number of at least `low`.
 
     Examples
@@ -72,26 +79,24 @@ class Whole:
     """
 
     low: int = 1
-    optional: bool = False
     example: int = 100
 
     def check(self, name: str, value: Any) -> None:
         """Raise unless it is such a number."""
-        if value is None and self.optional:
-            return
         whole = isinstance(value, Integral) and not isinstance(value, bool)
         if not (whole and value >= self.low):
             kind = {0: "non-negative ", 1: "positive "}.get(self.low, "")
             least = "" if kind else f" of at least {self.low}"
             raise ValueError(
                 f"{name} must be a {kind}whole number{least}"
-                f"{' or None' * self.optional}, got {value!r}; choose for instance "
-                f"{self.example}."
+                f"{self.exemptions}, got {value!r}; choose for instance {self.example}."
             )
 
 
-class OneOf:
+class OneOf(Rule):
     """One of the words (or None among them), or an object that has a method.
+
+    The error ends with the `hint`, where there is one.
 
     Examples
     --------
@@ -100,8 +105,10 @@ class OneOf:
     ValueError: psd must be 'check' or 'clip', got 'maybe'; choose one of these.
     """
 
-    def __init__(self, *words: str | None, method: str | None = None) -> None:
-        self.words, self.method = words, method
+    def __init__(
+        self, *words: str | None, method: str | None = None, hint: str = ""
+    ) -> None:
+        self.words, self.method, self.hint = words, method, hint
 
     def check(self, name: str, value: Any) -> None:
         """Raise unless it is one of them."""
@@ -115,12 +122,12 @@ class OneOf:
             listed = [*map(repr, self.words), *also]
             text = " or ".join(filter(None, [", ".join(listed[:-1]), listed[-1]]))
             raise ValueError(
-                f"{name} must be {text}, got {value!r}; choose one of these."
+                f"{name} must be {text}, got {value!r}; choose one of these{self.hint}."
             )
 
 
 @dataclass(frozen=True)
-class Flag:
+class Flag(Rule):
     """True or False.
 
     Examples
@@ -131,36 +138,21 @@ class Flag:
     these.
     """
 
-    optional: bool = False
-    word: str | None = None
-
     def check(self, name: str, value: Any) -> None:
         """Raise unless it is one of the two."""
-        exempt = _is_exempt(value, self.optional, self.word)
-        if not exempt and not isinstance(value, bool | np.bool_):
+        if not isinstance(value, bool | np.bool_):
             raise ValueError(
-                f"{name} must be True or False{_exemptions(self.optional, self.word)}, "
+                f"{name} must be True or False{self.exemptions}, "
                 f"got {value!r}; choose one of these."
             )
 
 
-def _is_exempt(value: Any, optional: bool, word: str | None) -> bool:
-    """Whether a value is None or the word that a rule allows besides."""
-    if value is None:
-        return optional
-    return isinstance(value, str) and value == word
-
-
-def _exemptions(optional: bool, word: str | None) -> str:
-    return " or None" * optional + (f" or {word!r}" if word else "")
-
-
-class Function:
-    """A function, or None."""
+class Function(Rule):
+    """A function of one line of a history."""
 
     def check(self, name: str, value: Any) -> None:
-        """Raise unless it can be called, or is None."""
-        if value is not None and not callable(value):
+        """Raise unless it can be called."""
+        if not callable(value):
             raise TypeError(
                 f"{name} must be a function of one line of the history, got {value!r}; "
                 "pass the function itself or None."
@@ -168,7 +160,7 @@ class Function:
 
 
 @dataclass(frozen=True)
-class ReadBy:
+class ReadBy(Rule):
     """Whatever a function reads; its error says what it expects."""
 
     read: Callable[[Any], object]
@@ -181,7 +173,10 @@ class ReadBy:
 def check_parameters(estimator: Any, rules: Rules) -> None:
     """Raise where a parameter of an estimator is not what its rule allows."""
     for name, rule in rules.items():
-        rule.check(name, getattr(estimator, name))
+        value = getattr(estimator, name)
+        is_word = isinstance(value, str) and value == rule.word
+        if not (is_word or (value is None and rule.optional)):
+            rule.check(name, value)
 
 
 def require_number(

@@ -21,12 +21,10 @@ from manykernels.solvers import SolveResult
 ENOUGH = 0.5  # a gap that has hardly moved says nothing about the time left
 
 
-# Orders of magnitude on one core: values computed, and values read by the solver
-# (about thirty times each), per second.
-BUILD_RATE = 3e8
-READ_RATE = 2e9
-READS = 30
-LONG_SECONDS = 600.0
+# Orders of magnitude on one core: 3e8 kernel values computed a second, and 2e9 read
+# by the solver, which reads each about thirty times.
+SECONDS_PER_VALUE = 1.0 / 3e8 + 30.0 / 2e9
+LONG_VALUES = 600.0 / SECONDS_PER_VALUE  # kernel values that take ten minutes
 
 logger = logging.getLogger(__name__)
 
@@ -122,17 +120,8 @@ def counted_steps(verbose: int, what: str, total: int) -> Iterator[Callable[[], 
 
 
 @contextmanager
-def shown_log(verbose: int) -> Iterator[None]:
-    """Say what this thread's fit logs meanwhile, if `verbose`.
-
-    Examples
-    --------
-    >>> with shown_log(0):
-    ...     logging.getLogger("manykernels").info("silent")
-    """
-    if not verbose:
-        yield
-        return
+def shown_log() -> Iterator[None]:
+    """Say what this thread's fit logs meanwhile."""
     package = logging.getLogger("manykernels")
     own = threading.get_ident()
     handler = logging.StreamHandler(sys.stderr)
@@ -161,22 +150,11 @@ def warn_unless_converged(solver: Any, result: SolveResult) -> None:
         )
 
 
-def estimated_seconds(n_rows: int, n_kernels: int) -> float:
-    """A rough estimate of the time to build and solve, to the order of magnitude.
-
-    Examples
-    --------
-    >>> estimated_seconds(1_000, 10) < 1.0 < estimated_seconds(20_000, 10)
-    True
-    """
-    values = float(n_rows) ** 2 * n_kernels
-    return values / BUILD_RATE + READS * values / READ_RATE
-
-
 def warn_if_long(kernels: KernelSet) -> None:
     """Log the estimates of time and memory; warn when a fit may take very long."""
     n_rows, n_kernels = kernels.n_reference, kernels.n_kernels
-    seconds = estimated_seconds(n_rows, n_kernels)
+    n_values = float(n_rows) ** 2 * n_kernels
+    seconds = SECONDS_PER_VALUE * n_values
     logger.info(
         "%d rows, %d kernels: about %.2g GB if stored, about %.2g s",
         n_rows,
@@ -184,7 +162,7 @@ def warn_if_long(kernels: KernelSet) -> None:
         gram_bytes(kernels) / 1e9,
         seconds,
     )
-    if seconds > LONG_SECONDS:
+    if n_values > LONG_VALUES:
         warnings.warn(
             f"Fitting {n_rows} rows with {n_kernels} kernels may take about "
             f"{seconds / 60:.0f} minutes; try fewer rows or kernels first, or "

@@ -40,8 +40,13 @@ class TrainingScores:
     mark: Array  # (rows,) a random sum of kernel values: the same for copies only
 
     @classmethod
-    def of(cls, problem: Problem, model: Expansion, rows: Index) -> TrainingScores:
-        """Scores of these rows, from the kernels."""
+    def of(
+        cls, problem: Problem, model: Expansion, most: int = ENOUGH_ROWS
+    ) -> TrainingScores:
+        """Scores of all rows, or of a sample of `most`, from the kernels."""
+        rows = np.arange(problem.n_rows)
+        if len(rows) > most:
+            rows = np.sort(np.random.default_rng(0).permutation(rows)[:most])
         support = support_of(model.coef)
         coef = np.column_stack([model.coef, np.zeros(problem.n_rows)])
         coef[support, -1] = np.random.default_rng(0).normal(size=len(support))
@@ -112,7 +117,7 @@ def calibrate(problem: Problem, found: Expansion) -> float:
     """
     if problem.loss.scores_are_logits:
         return 1.0
-    training = TrainingScores.of(problem, found, _sample(problem.n_rows))
+    training = TrainingScores.of(problem, found)
     return training.temperature(_own_parts(problem, found))
 
 
@@ -126,20 +131,14 @@ def calibrate_later(problem: Problem, found: Expansion, model: Any) -> Temperatu
     keeps_rows = isinstance(model, BlockModel) and not given
     if problem.loss.scores_are_logits or not keeps_rows:
         return Temperature(calibrate(problem, found))
-    training = TrainingScores.of(problem, found, _sample(problem.n_rows))
+    training = TrainingScores.of(problem, found)
     return Temperature(None, training, model, problem.target[support_of(found.coef)])
 
 
 def leave_one_out_scores(problem: Problem, found: Expansion) -> Array:
     """Scores of all training rows as if each had been left out."""
-    training = TrainingScores.of(problem, found, np.arange(problem.n_rows))
+    training = TrainingScores.of(problem, found, most=problem.n_rows)
     return training.unseen(_own_parts(problem, found))
-
-
-def _sample(n_rows: int) -> Index:
-    if n_rows <= ENOUGH_ROWS:
-        return np.arange(n_rows)
-    return np.sort(np.random.default_rng(0).permutation(n_rows)[:ENOUGH_ROWS])
 
 
 def _own_parts(problem: Problem, found: Expansion) -> Array:

@@ -61,6 +61,8 @@ VALUE_SOLVERS: Mapping[str, Callable[..., Any]] = {
 # What `max_iter` is called by solvers that count passes.
 PASSES = {"obscure": "batch_passes", "pegasos": "passes"}
 
+RIVALS = ", or a rival such as manykernels.compare.SimpleMKL()"
+
 EXPONENT = Number(1.0, 2.0, low_ok=True)
 SHARED: Rules = {
     "C": Number(),
@@ -68,14 +70,14 @@ SHARED: Rules = {
     "tol": Number(low_ok=True),
     "max_iter": Whole(optional=True),
     "psd": OneOf("check", "clip", "skip"),
-    "approximate": ReadBy(read_approximation),
-    "storage": ReadBy(Storage.of),
-    "callback": Function(),
+    "approximate": ReadBy(read_approximation, optional=True),
+    "storage": ReadBy(Storage.of, word="auto"),
+    "callback": Function(optional=True),
 }
 CLASSIFIER: Rules = {
     **SHARED,
     "loss": OneOf(*CLASS_LOSSES, method="make_feasible"),
-    "solver": OneOf(*CLASS_SOLVERS, method="solve"),
+    "solver": OneOf(*CLASS_SOLVERS, method="solve", hint=RIVALS),
 }
 REGRESSOR: Rules = {
     **SHARED,
@@ -86,17 +88,3 @@ REGRESSOR: Rules = {
     "per_target_weights": Flag(),
     "solver": OneOf(*VALUE_SOLVERS, method="solve"),
 }
-
-
-def make_solver(
-    solvers: Mapping[str, Callable[..., Any]],
-    solver: Any,
-    tol: float,
-    max_iter: int | None,
-    random_state: Any,
-) -> Any:
-    """A solver by name, with the estimator's settings, or as it is."""
-    if not isinstance(solver, str):
-        return solver
-    limit = {} if max_iter is None else {PASSES.get(solver, "max_iter"): max_iter}
-    return solvers[solver](tol=tol, random_state=random_state, **limit)

@@ -37,10 +37,9 @@ from manykernels.losses import Loss
 from manykernels.mkl.calibration import Temperature, calibrate_later
 from manykernels.mkl.choices import CLASS_LOSSES, CLASS_SOLVERS, CLASSIFIER
 from manykernels.mkl.estimator import MKLEstimator, Training
-from manykernels.mkl.model import BlockModel, Model, SupportLabels, without_rows
+from manykernels.mkl.model import BlockModel, SupportLabels, without_rows
 from manykernels.mkl.stream import (
     OnlineEpoch,
-    OnlineResult,
     OnlineSettings,
     OnlineStep,
     learns_online,
@@ -154,8 +153,12 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
     'rbf@2'
     """
 
-    _rules: ClassVar[Rules] = {**CLASSIFIER, "budget": ReadBy(Budget.of)}
+    _rules: ClassVar[Rules] = {
+        **CLASSIFIER,
+        "budget": ReadBy(Budget.of, optional=True),
+    }
     _solvers = CLASS_SOLVERS
+    history_: list[Any]  # Epoch or OnlineEpoch
     _stored: ClassVar[Fields] = {
         **MKLEstimator._stored,
         "classes_": Labels("classes"),
@@ -245,12 +248,15 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
     ) -> Any:
         """Fitted attributes from the solution of a problem."""
         rows, found = data.rows, result.model
-        self.classes_ = rows.classes
         support = support_of(found.coef)
-        model = without_rows(BlockModel.from_expansion(data.kernels, found))
-        labels = SupportLabels(rows.target[support], rows.weight[support])
-        temperature = temperature or calibrate_later(problem, found, model)
-        return self._store(model, labels, rows.kept[support], temperature, result)
+        self.classes_, self.support_ = rows.classes, rows.kept[support]
+        self._model = without_rows(BlockModel.from_expansion(data.kernels, found))
+        self._labels = SupportLabels(rows.target[support], rows.weight[support])
+        self._temperature = temperature or calibrate_later(problem, found, self._model)
+        self.objective_, self.duality_gap_ = result.objective, result.duality_gap
+        self.history_, self.n_iter_ = result.history, len(result.history)
+        self._show_model()
+        return self
 
     @available_if(learns_online)
     def partial_fit(
@@ -280,19 +286,22 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         X = self._check_X(X, reset=first)
         rows = TrainingLabels.of(X, y, sample_weight, self.class_weight, classes)
         if first:
-            kernels = self._fit_kernels(specs, X, rows.kept, seed, sample_weight)
+            kept, storage = rows.kept, settings.storage
+            kernels = self._fit_kernels(specs, X, kept, seed, sample_weight, storage)
             step = OnlineStep.first(kernels, rows, settings)
         else:
             X = X[rows.kept]
             step = OnlineStep.next(self._model, self._labels, X, rows, settings)
         history = [] if first else self.history_
         result = step.run(np.random.default_rng(seed), history)
-        self.classes_ = classes
+        self.classes_, self.support_ = classes, result.support
+        self._model, self._labels = result.model, result.labels
+        self._temperature = Temperature(result.temperature)
         self.__dict__.pop("dual_point_", None)  # of other rows
-        temperature = Temperature(result.temperature)
-        return self._store(
-            result.model, result.labels, result.support, temperature, result
-        )
+        self.objective_, self.duality_gap_ = result.objective, result.duality_gap
+        self.history_, self.n_iter_ = result.history, len(result.history)
+        self._show_model()
+        return self
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores of shape (n, n_classes), or their difference for two classes."""
@@ -336,28 +345,10 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
             self._make_loss(),
             LpGroupNorm(float(self.p)),
             float(self.C),
-            self._storage(),
+            Storage.of(self.storage, self._precision),
             self.memory_limit,
             Budget.of(self.budget),
         )
-
-    def _store(
-        self,
-        model: Model,
-        labels: SupportLabels,
-        support: np.ndarray,
-        temperature: Temperature,
-        result: SolveResult | OnlineResult,
-    ) -> MKLClassifier:
-        """Fitted attributes; `support` are the positions of the support rows."""
-        self._model, self._labels, self._temperature = model, labels, temperature
-        self.support_ = support
-        self.objective_ = result.objective
-        self.duality_gap_ = result.duality_gap
-        self.history_ = result.history
-        self.n_iter_ = len(result.history)
-        self._show_model()
-        return self
 
     def _fitted_values(self) -> dict[str, Any]:
         # A temperature that was not asked for yet is computed now.

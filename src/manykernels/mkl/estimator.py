@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -20,16 +21,11 @@ from manykernels.base.stored import (
 )
 from manykernels.files import Saved, by_weight, certificate
 from manykernels.files.checkpoint import open_checkpoint
+from manykernels.inputs import reporting
 from manykernels.inputs.data import RowsEstimator, training_kernels
 from manykernels.inputs.parameters import Rules, check_parameters, draw_seed
-from manykernels.inputs.reporting import (
-    progress_callback,
-    shown_log,
-    warn_if_long,
-    warn_unless_converged,
-)
 from manykernels.kernels import Kernel, KernelSet, reads_matrices
-from manykernels.mkl.choices import make_solver
+from manykernels.mkl.choices import PASSES
 from manykernels.mkl.model import BlockModel, FeatureModel
 from manykernels.solvers import Auto, Expansion, Problem, SolveResult
 from manykernels.solvers.regression.ridge import Ridge
@@ -72,10 +68,13 @@ class MKLEstimator(Saved, RowsEstimator):
         specs = training_kernels(self.kernels, X, getattr(self, "approximate", None))
         X = self._check_X(X, reset=True, min_rows=2)
         rows, seed = self._rows(X, y, sample_weight), draw_seed(self.random_state)
-        kernels = self._fit_kernels(specs, X, rows.kept, seed, sample_weight)
-        with shown_log(self.verbose):
-            warn_if_long(kernels)
-            bank = build_bank(kernels, self._storage(), self.memory_limit)
+        storage = Storage.of(self.storage, self._precision)
+        kernels = self._fit_kernels(specs, X, rows.kept, seed, sample_weight, storage)
+        n_values = float(kernels.n_reference) ** 2 * kernels.n_kernels
+        with reporting.shown_log() if self.verbose else nullcontext():
+            if self.verbose or n_values > reporting.LONG_VALUES:
+                reporting.warn_if_long(kernels)
+            bank = build_bank(kernels, storage, self.memory_limit)
         return Training(kernels, bank, rows, seed)
 
     def _fit_kernels(
@@ -85,6 +84,7 @@ class MKLEstimator(Saved, RowsEstimator):
         kept: np.ndarray,
         seed: int,
         sample_weight: Any,
+        storage: Storage,
     ) -> KernelSet:
         """Kernels on the kept rows; only given matrices need the others' columns."""
         n_rows = X[0].shape[0] if isinstance(X, list) else X.shape[0]
@@ -98,14 +98,11 @@ class MKLEstimator(Saved, RowsEstimator):
             X,
             sample_weight=weight,
             feature_names=getattr(self, "feature_names_in_", None),
-            dtype=self._storage().working_dtype,
+            dtype=storage.working_dtype,
             psd=self.psd,
             random_state=seed,
         )
         return kernels.restrict(kept) if len(kept) < kernels.n_train else kernels
-
-    def _storage(self) -> Storage:
-        return Storage.of(self.storage, self._precision)
 
     def _solve(
         self, data: Training, problem: Problem, start: Expansion | None = None
@@ -117,18 +114,25 @@ class MKLEstimator(Saved, RowsEstimator):
         if getattr(self, "checkpoint", None) is not None:
             saved = open_checkpoint(self.checkpoint, data.kernels, problem, solver)
             options = {"checkpoint": saved}
-        with shown_log(self.verbose):
-            result = solver.solve(problem, start, self._callback(), **options)
-        warn_unless_converged(solver, result)
+        callback = self.callback
+        if self.verbose:
+            callback = reporting.progress_callback(1, self.tol, callback)
+        with reporting.shown_log() if self.verbose else nullcontext():
+            result = solver.solve(problem, start, callback, **options)
+        if not result.converged:
+            reporting.warn_unless_converged(solver, result)
         self.dual_point_ = result.dual_coef
         return result
 
     def _make_solver(self, seed: int) -> Any:
+        """A solver by name, with the estimator's settings, or as it is."""
+        if not isinstance(self.solver, str):
+            return self.solver
+        limit = {}
+        if self.max_iter is not None:
+            limit = {PASSES.get(self.solver, "max_iter"): self.max_iter}
         rng = np.random.default_rng(seed)
-        return make_solver(self._solvers, self.solver, self.tol, self.max_iter, rng)
-
-    def _callback(self) -> Callback | None:
-        return progress_callback(self.verbose, self.tol, self.callback)
+        return self._solvers[self.solver](tol=self.tol, random_state=rng, **limit)
 
     def _warm_start(self, kernels: KernelSet, problem: Problem) -> Expansion | None:
         """The earlier solution as a start, if it speaks of as many rows and kernels."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,7 +22,11 @@ from manykernels.base.stored import (
 )
 from manykernels.inputs.data import TrainingValues, require_finite_scores
 from manykernels.inputs.parameters import Rules
-from manykernels.inputs.reporting import shown_log, warn_unless_converged
+from manykernels.inputs.reporting import (
+    progress_callback,
+    shown_log,
+    warn_unless_converged,
+)
 from manykernels.kernels import KernelSet
 from manykernels.mkl.choices import REGRESSOR, VALUE_LOSSES, VALUE_SOLVERS
 from manykernels.mkl.estimator import (
@@ -229,8 +234,9 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
     ) -> list[SolveResult]:
         """One result per target, each with kernel weights of its own."""
         solver = self._make_solver(data.seed)
-        with shown_log(self.verbose):
-            results = solve_each(solver, problem, start, self._callback())
+        callback = progress_callback(self.verbose, self.tol, self.callback)
+        with shown_log() if self.verbose else nullcontext():
+            results = solve_each(solver, problem, start, callback)
         for result in results:
             warn_unless_converged(solver, result)
         points = [one.dual_coef for one in results if one.dual_coef is not None]

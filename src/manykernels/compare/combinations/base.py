@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from abc import abstractmethod
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -21,10 +22,10 @@ from manykernels.inputs.reporting import (
 )
 from manykernels.kernels import KernelSet
 from manykernels.losses import MulticlassHinge
-from manykernels.mkl.choices import SHARED, make_solver
+from manykernels.mkl.choices import SHARED
 from manykernels.mkl.classifier import MKLClassifier
 from manykernels.norms import LpGroupNorm
-from manykernels.solvers import Expansion, Problem, SolveResult
+from manykernels.solvers import Auto, Expansion, Problem, SolveResult
 
 
 class Training(NamedTuple):
@@ -137,15 +138,15 @@ class CombinedKernelClassifier(MKLClassifier):
 
     def _solve_one(self, problem: Problem) -> SolveResult:
         solver = self._make_solver(self.random_state)
-        with shown_log(self.verbose):
-            callback = progress_callback(self.verbose, self.tol, None)
+        callback = progress_callback(self.verbose, self.tol, None)
+        with shown_log() if self.verbose else nullcontext():
             result = solver.solve(problem, None, callback)
         warn_unless_converged(solver, result)
         return result
 
     def _make_solver(self, seed: Any) -> Any:
-        rng = choose_generator(seed)
-        return make_solver(self._solvers, "auto", self.tol, self.max_iter, rng)
+        limit = {} if self.max_iter is None else {"max_iter": self.max_iter}
+        return Auto(tol=self.tol, random_state=choose_generator(seed), **limit)
 
     @property
     def partial_fit(self) -> Any:  # type: ignore[override]

@@ -342,10 +342,6 @@ random_state : see `MKLClassifier`
         self._show_model()
         return self
 
-    def _show_model(self) -> None:
-        super()._show_model()
-        self.kernel_weights_ = self._model.weights
-
     def _certified(self) -> dict[str, Any]:
         return {"objective": self.objective_, "margin": self.margin_}
 

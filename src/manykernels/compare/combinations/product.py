@@ -13,7 +13,7 @@ from manykernels.banks.combined import merged
 from manykernels.base.arrays import Array, Values
 from manykernels.base.stored import Floats, Part, Real, require_all, storable
 from manykernels.compare.combinations.base import CombinedKernelClassifier, Training
-from manykernels.inputs.parameters import Number
+from manykernels.inputs.parameters import Number, Rule
 from manykernels.kernels import (
     RBF,
     ChiSquared,
@@ -84,7 +84,7 @@ class ProductModel:
         require_all("a model of one product", checks)
 
 
-class _Power:
+class _Power(Rule):
     """A positive number or one of two words."""
 
     def check(self, name: str, value: Any) -> None:
