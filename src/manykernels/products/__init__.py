@@ -10,11 +10,15 @@ from manykernels.products.estimators import (
 )
 from manykernels.products.explicit_lp_norm import ExplicitLpNorm
 from manykernels.products.fit import FittedProducts, ProductFit
-from manykernels.products.mirror_descent import ProductSampler, RandomizedMirrorDescent
+from manykernels.products.mirror_descent import (
+    Euclidean,
+    RandomizedMirrorDescent,
+    ShiftedEntropy,
+)
 from manykernels.products.path import SparsePath
-from manykernels.products.potentials import Euclidean, ShiftedEntropy
 from manykernels.products.pricing import Pricing
 from manykernels.products.problem import ProductExpansion, ProductProblem
+from manykernels.products.sampler import ProductSampler
 
 __all__ = [
     "BaseKernels",

@@ -10,13 +10,9 @@ import numpy as np
 
 from manykernels.base.arrays import Array
 from manykernels.products.base import BaseKernels, Product
-from manykernels.products.mirror_descent import (
-    Draw,
-    MirrorSearch,
-    ProductSampler,
-    RandomizedMirrorDescent,
-)
+from manykernels.products.mirror_descent import MirrorSearch, RandomizedMirrorDescent
 from manykernels.products.problem import ProductExpansion, ProductProblem
+from manykernels.products.sampler import Draw, ProductSampler
 from manykernels.solvers.loop import Callback, SolveResult, State, run
 
 
