@@ -36,10 +36,9 @@ def test_quadratic_forms_add_up_over_slices() -> None:
     coef[[3, 5]] = 0.0
     support = np.flatnonzero(coef.any(axis=1))
     by_output = np.ascontiguousarray(coef.T)
-    out = np.zeros(3)
-    hot.quadratic_forms(STACK, by_output, support, out, 0, 3)
-    hot.quadratic_forms(STACK, by_output, support, out, 3, len(support))
-    assert np.allclose(out, np.einsum("ik,ifj,jk->f", coef, STACK, coef))
+    first = hot.quadratic_forms(STACK, by_output, support, 0, 3)
+    rest = hot.quadratic_forms(STACK, by_output, support, 3, len(support))
+    assert np.allclose(first + rest, np.einsum("ik,ifj,jk->f", coef, STACK, coef))
 
 
 @pytest.mark.parametrize("n_rows", [0, 1, 2, 7, 100])

@@ -283,13 +283,13 @@ def test_bad_functions_are_named(function, message, X):
         KernelSet.fit([Custom(function)], X)
 
 
-def test_for_new_rows_keeps_no_matrix(stack):
+def test_a_set_for_new_rows_keeps_no_matrix(stack):
     new = last(stack)[:5]
     fitted = KernelSet.fit(as_kernels("precomputed"), last(stack), dtype=np.float64)
-    small = fitted.for_new_rows([1, 4])
+    small = fitted.restrict([1, 4], matrices=False)
     assert all(group.matrix.size == 0 for group in small.groups)
     np.testing.assert_array_equal(cross(small, new), cross(fitted, new)[:, :, [1, 4]])
-    again = fitted.restrict([1, 4, 7]).for_new_rows([0, 2])
+    again = fitted.restrict([1, 4, 7]).restrict([0, 2], matrices=False)
     np.testing.assert_array_equal(cross(again, new), cross(fitted, new)[:, :, [1, 7]])
 
 

@@ -254,12 +254,7 @@ class GramBank(Bank):
         support = np.concatenate([support[::2], support[1::2]])
         by_output = np.ascontiguousarray(coef.T)
         traffic = len(support) * self.n_blocks * self.n_rows * self.dtype.itemsize
-
-        def work(start: int, stop: int) -> Array:
-            out = np.zeros(self.n_blocks)
-            hot.quadratic_forms(self.stack, by_output, support, out, start, stop)
-            return out
-
+        work = partial(hot.quadratic_forms, self.stack, by_output, support)
         squares: Array = np.sum(in_slices(len(support), traffic, work), axis=0)
         return without_noise(squares, coef, self.noise) if self.noise else squares
 

@@ -38,14 +38,15 @@ def gather_block(stack, index, out, start, stop):
 
 
 @njit(cache=True, fastmath=True, nogil=True)
-def quadratic_forms(stack, coef, support, out, start, stop):
-    """out[f] += sum over i in support[start:stop], j of <coef_i, coef_j> K_f(i, j).
+def quadratic_forms(stack, coef, support, start, stop):
+    """out[f] = sum over i in support[start:stop], j of <coef_i, coef_j> K_f(i, j).
 
     coef has shape (outputs, columns), so that the inner products <coef_i, coef_j>
     of one row are formed once, in cache, and shared by all blocks. Kernels are
     symmetric: the values left of the diagonal count twice, the others are not read.
     """
     n_outputs, n_columns = coef.shape
+    out = np.zeros(stack.shape[1])
     products = np.empty(n_columns, np.float64)
     for a in range(start, stop):
         i = support[a]
@@ -64,3 +65,4 @@ def quadratic_forms(stack, coef, support, out, start, stop):
             for j in range(i):
                 total += source[j] * products[j]
             out[f] += 2.0 * total + square * source[i]
+    return out

@@ -165,15 +165,10 @@ class KernelSet(CheckedKernels):
             normalization and landmarks. Weights that are no whole numbers are taken
             relative to their mean.
         """
-        if psd not in PSD_OPTIONS:
-            raise ValueError(
-                f"psd must be 'check', 'clip' or 'skip', got {psd!r}; choose one of "
-                f"these."
-            )
-        precision = _float_dtype(dtype)
+        given, precision = _check_options(kernels, dtype, psd)
         resolved = list(kernels)
         groups: list[Group] = []
-        if _read_matrices(kernels):
+        if given:
             matrices = read_stack(X)
             n_columns, n_train = len(matrices), len(matrices[0])
             copies = row_copies(sample_weight, n_train)
@@ -290,8 +285,12 @@ class KernelSet(CheckedKernels):
                 out[f] = new_diagonal(self, group, f, rows)
         return out
 
-    def restrict(self, index: Any) -> KernelSet:
-        """Keep only the reference rows `index` (positions or a mask)."""
+    def restrict(self, index: Any, *, matrices: bool = True) -> KernelSet:
+        """Keep only the reference rows `index` (positions or a mask).
+
+        Without the given `matrices` only `cross` remains, which is all that a fitted
+        model needs: it is small, whatever the kernels were.
+        """
         index = np.asarray(index)
         chosen = index if index.dtype == bool else index.astype(np.intp)
         index = np.arange(self.n_reference)[chosen]
@@ -299,28 +298,15 @@ class KernelSet(CheckedKernels):
         groups: list[Group] = []
         scalings = list(self.scalings)
         for group in self.groups:
+            if isinstance(group, GivenGroup) and not matrices:
+                groups.append(group.forget(support))
+                continue
             keep_all = any(map(self.needs_all, group.members))
             groups.append(group.restrict(index, support, keep_all))
             for f in group.members:
                 if not groups[-1].full:
                     scalings[f] = scalings[f].restrict(index)
         return replace(self, groups=groups, scalings=scalings, support=support)
-
-    def for_new_rows(self, index: Any) -> KernelSet:
-        """Like :meth:`restrict`, without the given matrices: only `cross` remains.
-
-        This is what a fitted model keeps; it is small, whatever the kernels were.
-        """
-        if not isinstance(self.groups[0], GivenGroup):
-            return self.restrict(index)
-        index = np.asarray(index, dtype=np.intp)
-        support = index if self.support is None else self.support[index]
-        groups: list[Group] = [
-            group.forget(support)
-            for group in self.groups
-            if isinstance(group, GivenGroup)
-        ]
-        return replace(self, groups=groups, support=support)
 
     def without_rows(self) -> KernelSet:
         """The maps of explicit features alone: only `new_features` remains."""
@@ -347,7 +333,7 @@ class KernelSet(CheckedKernels):
 
     def astype(self, dtype: Any) -> KernelSet:
         """The same kernels with another precision, for storage and for the work."""
-        return self.only(range(self.n_kernels), _float_dtype(dtype))
+        return self.only(range(self.n_kernels), dtype)
 
     def extend(self, X_new: Any) -> KernelSet:
         """Reference rows followed by new rows, under the same training constants.
@@ -502,22 +488,23 @@ class KernelSet(CheckedKernels):
         return self.scalings[f].diagonal[self.ids(self.group_of(f), ids)]
 
 
-def _float_dtype(dtype: Any) -> np.dtype[Any]:
-    known = {np.dtype(np.float32), np.dtype(np.float64)}
+def _check_options(
+    kernels: Sequence[Kernel], dtype: Any, psd: Any
+) -> tuple[bool, np.dtype[Any]]:
+    """Whether the kernels read given matrices, all or none; and the precision."""
+    if psd not in PSD_OPTIONS:
+        raise ValueError(
+            f"psd must be 'check', 'clip' or 'skip', got {psd!r}; choose one of these."
+        )
     try:
         precision = np.dtype(dtype)
     except TypeError:
         precision = np.dtype(object)
-    if precision not in known:
+    if precision not in (np.float32, np.float64):
         got = getattr(dtype, "__name__", dtype)
         raise ValueError(
             f"dtype must be float32 or float64, got {got}; choose one of these."
         )
-    return precision
-
-
-def _read_matrices(kernels: Sequence[Kernel]) -> bool:
-    """Whether the kernels read given matrices, all of them or none."""
     families = list(map(attrgetter("family"), kernels))
     given = families.count("given")
     if given not in (0, len(families)) or not families:
@@ -526,4 +513,4 @@ def _read_matrices(kernels: Sequence[Kernel]) -> bool:
             f"a set needs kernels that are either all on feature columns or all given "
             f"as matrices, {problem}; fit them separately or choose one sort."
         )
-    return given > 0
+    return given > 0, precision

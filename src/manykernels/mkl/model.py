@@ -82,7 +82,7 @@ class BlockModel(EvaluatedModel):
         total = model.weights.sum(axis=-1)
         coef = total * model.coef[support]
         weights = model.weights / total[..., None]
-        return cls(kernels.for_new_rows(support), coef, weights)
+        return cls(kernels.restrict(support, matrices=False), coef, weights)
 
     def expansion(self, norm: LpGroupNorm) -> Expansion:
         """The same model on its support rows with the weights that solvers use.

@@ -240,7 +240,7 @@ class OnlineStep:
         stream, support = self.stream, self.stream.support
         found = stream.model()
         total = float(found.weights.sum())
-        kernels = self.kernels.for_new_rows(support)
+        kernels = self.kernels.restrict(support, matrices=False)
         model = BlockModel(kernels, total * found.coef, found.weights / total)
         square_norms = (total / stream.norm.q) ** 2 * stream.square_norms
         target, weight = self.target[support], self.weight[support]

@@ -336,7 +336,7 @@ random_state : see `MKLClassifier`
         self, data: Training, coefs: Array, weights: Array
     ) -> LPBetaClassifier:
         support = support_of(np.concatenate(coefs, axis=1))
-        kernels = data.kernels.for_new_rows(support)
+        kernels = data.kernels.restrict(support, matrices=False)
         self._model = StackedModel(kernels, coefs[:, support], weights)
         self.support_ = data.rows.kept[support]
         self._show_model()

@@ -167,7 +167,7 @@ temperature_, n_features_in_, feature_names_in_ : see `MKLClassifier`
         result = self._solve_one(problem)
         coef = result.model.weights[0] * result.model.coef
         support = support_of(coef)
-        kernels = data.kernels.for_new_rows(support)
+        kernels = data.kernels.restrict(support, matrices=False)
         self._model = ProductModel(kernels, coef[support], power)
         self._show_model()
         self.support_ = data.rows.kept[support]
