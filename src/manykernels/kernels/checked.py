@@ -1,4 +1,4 @@
-"""Kernels that come from a file: whether they make sense, and what they would read."""
+"""What fitted kernels say of themselves: do their parts agree, what do they read?"""
 
 from __future__ import annotations
 
@@ -73,6 +73,16 @@ class CheckedKernels:
             sp.issparse(group.rows.values) for group in self.groups
         )
         return sp.csr_matrix(shape) if sparse else np.zeros(shape)
+
+    def n_feature_columns(self) -> list[int]:
+        """Columns of every kernel's explicit features; 0 where it is not evaluated."""
+        columns = [0] * self.n_kernels
+        for group in self.groups:
+            for f in group.members:
+                kernel = self.kernels[f]
+                single = kernel.form == "constant" and kernel.approximate is None
+                columns[f] = 1 if single else group.rows.values.shape[1]
+        return columns
 
     @property
     def are_given(self) -> bool:

@@ -371,16 +371,6 @@ class KernelSet(CheckedKernels):
         for part in row_blocks(X_new.shape[0], width, 8, block_bytes):
             yield part, self.new_features(take_rows(X_new, part))
 
-    def n_feature_columns(self) -> list[int]:
-        """Columns of every kernel's explicit features; 0 where it is not evaluated."""
-        columns = [0] * self.n_kernels
-        for group in self.groups:
-            for f in group.members:
-                kernel = self.kernels[f]
-                single = kernel.form == "constant" and kernel.approximate is None
-                columns[f] = 1 if single else group.rows.values.shape[1]
-        return columns
-
     def new_features(self, X_new: Any) -> list[Any]:
         """Explicit features of new rows, in the space of :meth:`features`."""
         if not self.is_explicit:
