@@ -31,7 +31,6 @@ from manykernels.solvers.problem import (
     Expansion,
     Problem,
     require_hinge,
-    require_smooth_norm,
 )
 
 CACHE_BYTES = 256 << 20  # of kernel rows, where the bank does not say
@@ -82,8 +81,7 @@ class Obscure:
         checkpoint: Checkpoint | None = None,
     ) -> SolveResult:
         """Run both stages; the certificate is a by-product, often a loose one."""
-        require_hinge(problem, type(self).__name__)
-        require_smooth_norm(problem, type(self).__name__)
+        require_hinge(problem, type(self).__name__, smooth_norm=True)
         with one_blas_thread():
             descent = MirrorDescent(problem, start)
             q, reg = problem.norm.q, problem.reg
@@ -136,8 +134,7 @@ class Pegasos:
         checkpoint: Checkpoint | None = None,
     ) -> SolveResult:
         """Run the passes; `start` is accepted for uniformity and has no effect."""
-        require_hinge(problem, type(self).__name__)
-        require_smooth_norm(problem, type(self).__name__)
+        require_hinge(problem, type(self).__name__, smooth_norm=True)
         with one_blas_thread():
             descent = MirrorDescent(problem)
             radius = float(np.sqrt(2.0 / problem.reg))
@@ -233,14 +230,14 @@ class MirrorDescent:
 
     def objective(self) -> float:
         """Primal value, from the cache."""
-        return self.values()[0]
+        return self.iterate().objective
 
-    def values(self) -> tuple[float, float, float]:
-        """Objective, the best dual value along the coefficients, and its multiple.
+    def iterate(self, updates: int = 0) -> Iterate:
+        """What the shared loop records after a pass of so many updates.
 
         What `Problem.primal_value` and `Problem.dual_bound` give, in one sweep over
-        the cache: every pass asks for it. An update keeps the signs and the balance
-        of a row feasible, so the largest own coefficient bounds the dual scale.
+        the cache. An update keeps the signs and the balance of a row feasible, so the
+        largest own coefficient bounds the multiple that is the best dual point.
         """
         problem, (scale, _, _, theta_norm) = self.problem, self.state.scalars
         unscaled = np.matmul(self.state.block_scale, self.state.scores)
@@ -250,13 +247,14 @@ class MirrorDescent:
         reg, q = problem.reg, problem.norm.q
         objective = reg * (loss + 0.5 * (theta_norm / q) ** 2)
         if largest == 0.0:
-            return objective, 0.0, 0.0
+            return Iterate(objective, 0.0, updates, self.model)
         cost = (theta_norm / scale) ** 2
         multiple = 1.0 / largest
         if cost > 0.0:  # else no kernel sees the updated rows
             multiple = min(multiple, linear / cost)
         bound = reg * (multiple * linear - 0.5 * multiple * multiple * cost)
-        return objective, bound, multiple
+        dual_coef = partial(np.multiply, multiple, self.state.coef)
+        return Iterate(objective, bound, updates, self.model, dual_coef)
 
     def model(self) -> Expansion:
         """The current model, copied."""
@@ -267,12 +265,6 @@ class MirrorDescent:
             return self.problem.zero()
         factor = total * self.state.scalars[0]
         return Expansion(factor * self.state.coef, weights / total)
-
-    def iterate(self, updates: int) -> Iterate:
-        """What the shared loop records after a pass."""
-        objective, bound, multiple = self.values()
-        dual_coef = partial(np.multiply, multiple, self.state.coef)
-        return Iterate(objective, bound, updates, self.model, dual_coef)
 
 
 class Passes(Resumable):

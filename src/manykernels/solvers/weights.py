@@ -108,25 +108,24 @@ class WeightSearch(Resumable):
         return self.weights
 
     def _accelerated(self, point: Array, image: Array) -> Array:
-        self._points = [*self._points, point][-ROUNDS_REMEMBERED:]
-        self._images = [*self._images, image][-ROUNDS_REMEMBERED:]
-        large = point > point.max() + np.log(SMALL)
-        move = self._own_move(image - point)
-        points, images = np.array(self._points), np.array(self._images)
-        move[large] = anderson(points[:, large], images[:, large]) - point[large]
-        return move
+        """Anderson's mixing for large weights, strides of their own for small ones.
 
-    def _own_move(self, residual: Array) -> Array:
-        """Strides that grow while a residual keeps its sign and shrink when it turns.
-
-        Never longer than if the block norm did not react at all, residual / (p - 1).
+        Strides grow while a residual keeps its sign and shrink when it turns, never
+        longer than if the block norm did not react at all, residual / (p - 1).
         """
+        residual = image - point
         same = residual * self._last_residual
         factor = np.where(same > 0.0, LONGER, np.where(same < 0.0, SHORTER, 1.0))
         self._strides = np.minimum(self._strides * factor, LONGEST_STEP)
         self._last_residual = residual
         longest = np.abs(residual) / max(self.norm.p - 1.0, TINY)
-        return np.asarray(np.sign(residual) * np.minimum(self._strides, longest))
+        move = np.sign(residual) * np.minimum(self._strides, longest)
+        self._points = [*self._points, point][-ROUNDS_REMEMBERED:]
+        self._images = [*self._images, image][-ROUNDS_REMEMBERED:]
+        points, images = np.array(self._points), np.array(self._images)
+        large = point > point.max() + np.log(SMALL)
+        move[large] = anderson(points[:, large], images[:, large]) - point[large]
+        return np.asarray(move)
 
     def _with_exact_zeros(self, weights: Array, theta_norms: Array) -> Array:
         """Drop vanishing blocks; give one back a small weight if the dual asks for it.

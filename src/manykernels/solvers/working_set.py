@@ -71,7 +71,9 @@ class WorkingSet:
         before = self.coef[active]
         coef = before.copy()
         scores = np.ascontiguousarray(self.scores[:, active])
-        orders = np.stack([self.rng.permutation(len(active)) for _ in range(SWEEPS)])
+        orders = np.tile(np.arange(len(active)), (SWEEPS, 1))
+        for order in orders:
+            self.rng.shuffle(order)
         _, updates = dual_sweeps(
             self.kernel.square(active),
             self.target[active],

@@ -16,7 +16,6 @@ from manykernels.solvers.problem import (
     Expansion,
     Problem,
     require_hinge,
-    require_smooth_norm,
 )
 
 
@@ -73,8 +72,7 @@ class OM2:
         checkpoint: Checkpoint | None = None,
     ) -> SolveResult:
         """Make the passes, from zero or from `start`."""
-        require_hinge(problem, type(self).__name__)
-        require_smooth_norm(problem, type(self).__name__)
+        require_hinge(problem, type(self).__name__, smooth_norm=True)
         with one_blas_thread():
             descent = _OM2Steps(problem, start)
             rule = MirrorRule(problem.norm.q, problem.reg, online=True)

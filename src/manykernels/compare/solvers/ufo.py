@@ -17,7 +17,6 @@ from manykernels.solvers.problem import (
     Expansion,
     Problem,
     require_hinge,
-    require_smooth_norm,
 )
 
 
@@ -84,8 +83,7 @@ class UFO:
         checkpoint: Checkpoint | None = None,
     ) -> SolveResult:
         """Make the passes; `start` is accepted for uniformity and has no effect."""
-        require_hinge(problem, type(self).__name__)
-        require_smooth_norm(problem, type(self).__name__)
+        require_hinge(problem, type(self).__name__, smooth_norm=True)
         with one_blas_thread():
             descent = _Averaging(problem, self)
             rule = MirrorRule(problem.norm.q, problem.reg)
@@ -146,7 +144,7 @@ class _Averaging(MirrorDescent):
         )
         return int(position), int(updates)
 
-    def iterate(self, updates: int) -> Iterate:
+    def iterate(self, updates: int = 0) -> Iterate:
         """Objective and dual value after whole passes."""
         problem, state = self.problem, self.state
         shrink = 1.0 / (problem.reg * float(state.scalars[1]))
