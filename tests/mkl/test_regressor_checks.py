@@ -3,24 +3,12 @@
 import pytest
 from sklearn.utils.estimator_checks import (
     check_sample_weight_equivalence_on_dense_data,
-    check_sample_weight_equivalence_on_sparse_data,
     parametrize_with_checks,
 )
 
 from manykernels import MKLRegressor
 from manykernels.kernels import RBF, Linear
-
-# What this check passes is no kernel matrix.
-NOT_SQUARE = "the check passes a feature table where a square matrix is due"
-
-EXEMPT = {
-    "columns": {},
-    "given": {"check_estimators_nan_inf": NOT_SQUARE},
-}
-
-
-def exempt(model):
-    return EXEMPT["given" if model.kernels == "precomputed" else "columns"]
+from tests.sklearn_checks import exempt, precise
 
 
 @parametrize_with_checks(
@@ -46,12 +34,6 @@ FIXED = [Linear(), RBF(0.1), RBF(1.0)]
 @pytest.mark.filterwarnings("ignore:The relative duality gap")
 @pytest.mark.parametrize("loss", ["squared", "huber", "epsilon_insensitive"])
 @pytest.mark.parametrize("p", [1.0, 1.1, 2.0])
-@pytest.mark.parametrize(
-    "check",
-    [
-        check_sample_weight_equivalence_on_dense_data,
-        check_sample_weight_equivalence_on_sparse_data,
-    ],
-)
-def test_weights_equal_repetitions_in_scikit_learns_check(check, p, loss):
-    check("MKLRegressor", MKLRegressor(FIXED, p=p, loss=loss, tol=1e-14, max_iter=30))
+def test_weights_equal_repetitions_in_scikit_learns_check(p, loss):
+    model = precise(MKLRegressor(FIXED, p=p, loss=loss))
+    check_sample_weight_equivalence_on_dense_data("MKLRegressor", model)

@@ -16,17 +16,14 @@ from sklearn.model_selection import (
 )
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import (
-    check_sample_weight_equivalence_on_dense_data,
-    parametrize_with_checks,
-)
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import manykernels as mk
 from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, MKLRegressorCV
 from manykernels.kernels import RBF, Linear
 from manykernels.mkl.search import Grid
 from tests.mkl.test_bad_input import refused
-from tests.mkl.test_sklearn_checks import WEIGHTS
+from tests.sklearn_checks import run_check
 
 # Numbers in place of "scale", and no normalization that looks at other rows: then a
 # search that computes kernels anew in every fold has the same ones.
@@ -243,17 +240,6 @@ def test_bad_input(sugar):
         MKLRegressorCV([Linear(), RBF()], 1.5, [0.1, 1.0], cv=2, loss="huber"),
         MKLClassifierCV([Linear(), RBF()], 1.5, [0.1, 1.0], cv=2),
     ],
-    expected_failed_checks=lambda model: {
-        f"check_sample_weight_equivalence_on_{kind}_data": WEIGHTS
-        for kind in (["dense", "sparse"] if isinstance(model, MKLClassifierCV) else [])
-    },
 )
 def test_scikit_learn(estimator, check):
-    check(estimator)
-
-
-@pytest.mark.filterwarnings("ignore:The relative duality gap")
-def test_weights_equal_repetitions_in_a_precise_search():
-    model = MKLClassifierCV([Linear(), RBF()], 1.5, [0.1, 1.0], cv=2)
-    model.set_params(tol=1e-14, storage="float64")
-    check_sample_weight_equivalence_on_dense_data("MKLClassifierCV", model)
+    run_check(estimator, check, max_iter=25)

@@ -7,50 +7,35 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.utils.estimator_checks import (
     check_sample_weight_equivalence_on_dense_data,
-    check_sample_weight_equivalence_on_sparse_data,
     parametrize_with_checks,
 )
 
 import manykernels as mk
 from manykernels import MKLClassifier
 from manykernels.kernels import RBF, Linear
+from tests.sklearn_checks import precise, run_check
 
 SMOOTH = ["log", "smoothed_hinge", "squared_hinge"]
 each_loss = pytest.mark.parametrize("loss", SMOOTH)
 KERNELS = [Linear(), RBF(0.1), RBF(1.0)]
 
 
-WEIGHT_CHECKS = [
-    check_sample_weight_equivalence_on_dense_data,
-    check_sample_weight_equivalence_on_sparse_data,
-]
-
-
 @parametrize_with_checks(
     [
-        MKLClassifier(loss="log", tol=1e-14, storage="float64"),
+        MKLClassifier(loss="log"),
         MKLClassifier(loss="log", solver="svrg"),
-    ],
-    expected_failed_checks=lambda model: {
-        check.__name__: "the check expects seven digits, of a solution known to two"
-        for check in WEIGHT_CHECKS
-        if model.solver == "svrg"
-    },
+    ]
 )
 def test_scikit_learn(estimator, check):
-    check(estimator)
+    run_check(estimator, check)
 
 
-# Scores equal to 1e-7 need a gap close to rounding, because the gap bounds a square.
 @pytest.mark.filterwarnings("ignore:The relative duality gap")
-@pytest.mark.parametrize("p", [1.0, 1.1, 2.0])
-@pytest.mark.parametrize("check", WEIGHT_CHECKS)
-def test_weights_equal_repetitions_in_scikit_learns_check(check, p):
+@pytest.mark.parametrize("p", [1.0, 2.0])
+def test_weights_equal_repetitions_in_scikit_learns_check(p):
     """Probabilities included: the log loss needs no leave-one-out scores."""
-    check(
-        "MKLClassifier",
-        MKLClassifier(KERNELS, p=p, loss="log", tol=1e-14, storage="float64"),
-    )
+    model = precise(MKLClassifier(KERNELS, p=p, loss="log"))
+    check_sample_weight_equivalence_on_dense_data("MKLClassifier", model)
 
 
 @each_loss

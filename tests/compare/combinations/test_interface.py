@@ -11,10 +11,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import (
-    check_sample_weight_equivalence_on_dense_data,
-    parametrize_with_checks,
-)
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import manykernels as mk
 from manykernels.banks import GramBank, OnDemandBank
@@ -28,7 +25,7 @@ from manykernels.compare.combinations.product import PowerProduct
 from manykernels.files import from_plain, to_plain
 from manykernels.kernels import RBF, KernelSet
 from tests.mkl.test_bad_input import refused
-from tests.mkl.test_sklearn_checks import NO_INTERCEPT, NOT_SQUARE, WEIGHTS
+from tests.sklearn_checks import exempt, run_check
 
 ALL = [
     mk.compare.AlignmentClassifier,
@@ -41,23 +38,6 @@ ALL = [
 ]
 
 # --- scikit-learn's checks ---------------------------------------------------
-
-EXEMPT = {
-    "columns": {
-        "check_sample_weight_equivalence_on_dense_data": WEIGHTS,
-        "check_sample_weight_equivalence_on_sparse_data": WEIGHTS,
-    },
-    "given": {
-        "check_estimators_nan_inf": NOT_SQUARE,
-        "check_decision_proba_consistency": NOT_SQUARE,
-        "check_class_weight_classifiers": NO_INTERCEPT,
-    },
-}
-
-
-def exempt(model):
-    return EXEMPT["given" if model.kernels == "precomputed" else "columns"]
-
 
 WIDE = [RBF("0.1*scale"), RBF("0.3*scale")]
 
@@ -77,16 +57,7 @@ WIDE = [RBF("0.1*scale"), RBF("0.3*scale")]
     expected_failed_checks=exempt,
 )
 def test_scikit_learn(estimator, check):
-    check(estimator)
-
-
-# Scores equal to 1e-7 need a gap close to rounding, because the gap bounds a square.
-@pytest.mark.filterwarnings("ignore:The relative duality gap")
-@pytest.mark.parametrize("make", ALL)
-def test_weights_equal_repetitions_in_scikit_learns_check(make):
-    kernels = [RBF(0.1), RBF(1.0)]
-    model = make(kernels, tol=1e-14, max_iter=20, storage="float64")
-    check_sample_weight_equivalence_on_dense_data(make.__name__, model)
+    run_check(estimator, check, max_iter=20)
 
 
 # --- tools ------------------------------------------------------------------
