@@ -342,7 +342,7 @@ def inverse_variance(values: Any, copies: Values) -> float:
     else:
         mean = shares @ values.sum(axis=1, dtype=np.float64)
         variance = shares @ np.square(values - mean).sum(axis=1, dtype=np.float64)
-    return inverse(n_columns * float(variance))
+    return 1.0 / (n_columns * float(variance)) if variance > 0 else 1.0
 
 
 def inverse_columns(values: Any, copies: Values) -> float:

@@ -386,7 +386,7 @@ class KernelSet(CheckedKernels):
         for group in self.groups:
             for f in group.members:
                 kernel = self.kernels[f]
-                if not kernel.has_features:
+                if not kernel.explicit and kernel.approximate is None:
                     return False
                 if kernel.center and sp.issparse(group.rows.values):
                     return False
