@@ -1,5 +1,6 @@
 """Progress, callbacks, warnings and warm starts of a fit."""
 
+import logging
 import warnings
 
 import numpy as np
@@ -120,3 +121,10 @@ def test_fit_announces_a_long_fit(iris, monkeypatch):
     with pytest.warns(UserWarning, match="Fitting 90 rows with 5 kernels") as caught:
         MKLClassifier().fit(iris.X, iris.y)
     assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("level", [logging.INFO, logging.WARNING])
+def test_the_estimate_is_logged_for_those_who_listen(level, iris, caplog):
+    with caplog.at_level(level, "manykernels"):
+        MKLClassifier().fit(iris.X, iris.y)
+    assert ("90 rows, 5 kernels: about" in caplog.text) == (level == logging.INFO)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from logging import INFO
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -72,7 +73,7 @@ class MKLEstimator(Saved, RowsEstimator):
         kernels = self._fit_kernels(specs, X, rows.kept, seed, sample_weight, storage)
         n_values = float(kernels.n_reference) ** 2 * kernels.n_kernels
         with reporting.shown_log() if self.verbose else nullcontext():
-            if self.verbose or n_values > reporting.LONG_VALUES:
+            if reporting.logger.isEnabledFor(INFO) or n_values > reporting.LONG_VALUES:
                 reporting.warn_if_long(kernels)
             bank = build_bank(kernels, storage, self.memory_limit)
         return Training(kernels, bank, rows, seed)
