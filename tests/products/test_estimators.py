@@ -371,17 +371,6 @@ def test_the_picture_shows_coefficients_by_sign(model, tmp_path):
     assert "1 more" in plot_interactions(model, limit=1).axes[0].get_title()
 
 
-def test_parameters_and_attributes_are_documented():
-    for cls, y in ((PolynomialMKLRegressor, Y), (PolynomialMKLClassifier, LABELS)):
-        parameters, attributes = cls.__doc__.split("Attributes\n")
-        for name in cls().get_params():
-            assert f"\n    {name} : " in parameters, f"{name} is not documented"
-        fitted = cls(degree=2).fit(FRAME, y)
-        for name in vars(fitted):
-            if name.endswith("_"):
-                assert name in attributes, f"{name} is not documented"
-
-
 def test_public_names():
     assert {"PolynomialMKLRegressor", "PolynomialMKLClassifier"} <= set(mk.__all__)
     assert "RandomizedMirrorDescent" in mk.products.__all__

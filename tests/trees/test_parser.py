@@ -730,15 +730,6 @@ def test_verbose_and_callback(toy, capsys):
     assert capsys.readouterr().err.count("accuracy") == 2
 
 
-def test_every_parameter_and_attribute_is_documented(fitted):
-    parameters, attributes = mk.DependencyParser.__doc__.split("Attributes\n")
-    for name in fitted.get_params():
-        assert f"\n    {name} : " in parameters, name
-    for name in vars(fitted):
-        if name.endswith("_"):
-            assert name in attributes, name
-
-
 # --- the command -----------------------------------------------------------------
 
 

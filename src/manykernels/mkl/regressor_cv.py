@@ -66,7 +66,8 @@ class MKLRegressorCV(SearchMixin, MKLRegressor):
         As scikit-learn's searches have it: `param_p`, `param_C`, `mean_test_score`,
         `rank_test_score` and more; a data frame shows it well.
     kernel_weights_, kernel_names_, dual_coef_, support_, intercept_, objective_, \
-duality_gap_, history_, n_iter_, n_features_in_, feature_names_in_ : see MKLRegressor
+duality_gap_, dual_point_, history_, n_iter_, n_features_in_, feature_names_in_ : see \
+MKLRegressor
 
     Examples
     --------
