@@ -31,6 +31,7 @@ from manykernels.solvers.problem import (
     Expansion,
     Problem,
     require_hinge,
+    require_smooth_norm,
 )
 
 CACHE_BYTES = 256 << 20  # of kernel rows, where the bank does not say
@@ -81,7 +82,8 @@ class Obscure:
         checkpoint: Checkpoint | None = None,
     ) -> SolveResult:
         """Run both stages; the certificate is a by-product, often a loose one."""
-        require_hinge(problem, type(self).__name__, smooth_norm=True)
+        require_hinge(problem, type(self).__name__)
+        require_smooth_norm(problem, type(self).__name__)
         with one_blas_thread():
             descent = MirrorDescent(problem, start)
             q, reg = problem.norm.q, problem.reg
@@ -134,7 +136,8 @@ class Pegasos:
         checkpoint: Checkpoint | None = None,
     ) -> SolveResult:
         """Run the passes; `start` is accepted for uniformity and has no effect."""
-        require_hinge(problem, type(self).__name__, smooth_norm=True)
+        require_hinge(problem, type(self).__name__)
+        require_smooth_norm(problem, type(self).__name__)
         with one_blas_thread():
             descent = MirrorDescent(problem)
             radius = float(np.sqrt(2.0 / problem.reg))

@@ -165,17 +165,18 @@ class Problem:
         return float(np.average(conjugates, weights=self.sample_weight))
 
 
-def require_hinge(problem: Problem, solver: str, smooth_norm: bool = False) -> None:
-    """Solvers with compiled hinge loops take the multiclass hinge loss only.
-
-    Mirror descent needs a strongly convex norm besides: p > 1.
-    """
+def require_hinge(problem: Problem, solver: str) -> None:
+    """Solvers with compiled hinge loops take the multiclass hinge loss only."""
     if not problem.loss.has_hinge_dual:
         raise ValueError(
             f"{solver} handles the hinge loss only, got the loss "
             f"{problem.loss.name!r}; choose solver='auto'."
         )
-    if smooth_norm and problem.norm.p <= 1.0:
+
+
+def require_smooth_norm(problem: Problem, solver: str) -> None:
+    """Mirror descent needs a strongly convex norm: p > 1."""
+    if problem.norm.p <= 1.0:
         raise ValueError(
             f"{solver} needs 1 < p <= 2 because its step depends on p / (p - 1), got "
             f"p={problem.norm.p:g}; use p=1.05, or solver='auto' for exactly sparse "

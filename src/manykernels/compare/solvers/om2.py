@@ -16,6 +16,7 @@ from manykernels.solvers.problem import (
     Expansion,
     Problem,
     require_hinge,
+    require_smooth_norm,
 )
 
 
@@ -72,7 +73,8 @@ class OM2:
         checkpoint: Checkpoint | None = None,
     ) -> SolveResult:
         """Make the passes, from zero or from `start`."""
-        require_hinge(problem, type(self).__name__, smooth_norm=True)
+        require_hinge(problem, type(self).__name__)
+        require_smooth_norm(problem, type(self).__name__)
         with one_blas_thread():
             descent = _OM2Steps(problem, start)
             rule = MirrorRule(problem.norm.q, problem.reg, online=True)

@@ -17,6 +17,7 @@ from manykernels.solvers.problem import (
     Expansion,
     Problem,
     require_hinge,
+    require_smooth_norm,
 )
 
 
@@ -83,7 +84,8 @@ class UFO:
         checkpoint: Checkpoint | None = None,
     ) -> SolveResult:
         """Make the passes; `start` is accepted for uniformity and has no effect."""
-        require_hinge(problem, type(self).__name__, smooth_norm=True)
+        require_hinge(problem, type(self).__name__)
+        require_smooth_norm(problem, type(self).__name__)
         with one_blas_thread():
             descent = _Averaging(problem, self)
             rule = MirrorRule(problem.norm.q, problem.reg)
