@@ -18,7 +18,7 @@ CACHE_READY := $(VENV)/.numba-cache-ready
 # and emptied whenever a hot loop changes; under $CI it always starts empty.
 export NUMBA_CACHE_DIR := $(CURDIR)/$(VENV)/numba-cache
 
-# Counting lines costs next to nothing since Python 3.12, a third of the time before:
+# Counting lines costs next to nothing since Python 3.12, a quarter of the time before:
 # make test counts where it is cheap, make coverage everywhere.
 CHEAP := $(shell $(PYTHON) -c 'import sys; print(int(sys.version_info >= (3, 12)))')
 COUNTED := --cov=manykernels --cov-report=

@@ -1,13 +1,16 @@
 """What all tests share."""
 
 import os
+import sys
 from collections.abc import Iterator
+from functools import wraps
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+from numba.core.dispatcher import Dispatcher
 from sklearn.datasets import load_digits, load_iris
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import train_test_split
@@ -78,3 +81,21 @@ def stack(iris):
         y=iris.y,
         y_new=iris.y_new,
     )
+
+
+def _untraced(compile_one):
+    """Compilation is other people's code: counting its lines would cost minutes."""
+
+    @wraps(compile_one)
+    def run(*args, **options):
+        tracer = sys.gettrace()
+        sys.settrace(None)
+        try:
+            return compile_one(*args, **options)
+        finally:
+            sys.settrace(tracer)
+
+    return run
+
+
+Dispatcher.compile = _untraced(Dispatcher.compile)
