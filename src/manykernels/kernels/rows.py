@@ -73,10 +73,9 @@ class Rows:
 
     def astype(self, dtype: Any) -> Rows:
         """The same rows in another precision; their norms stay as they are."""
-        if sp.issparse(self.values):
-            values = self.values.astype(dtype, copy=False)
-        else:
-            values = np.ascontiguousarray(self.values, dtype=dtype)
+        values = self.values.astype(dtype, copy=False)
+        if isinstance(values, np.ndarray):
+            values = np.ascontiguousarray(values)
         return Rows(values, self.squares, self.shifts)
 
     def plain_squares(self) -> Values:
@@ -176,8 +175,14 @@ class FeatureGroup:
                 yield f, custom.block(names[f], a.values, b.values)
             return
         shared = PAIRWISE[self.family](a.values, b.values)
+        by_form: dict[str, list[int]] = {}
         for f in self.members:
-            yield f, kernels[f].apply(derive(kernels[f].form, shared, a, b))
+            by_form.setdefault(kernels[f].form, []).append(f)
+        for form, (*others, last) in by_form.items():
+            block = derive(form, shared, a, b)
+            for f in others:
+                yield f, kernels[f].apply(block.copy())
+            yield last, kernels[last].apply(block)
 
     def diagonal(self, kernel: Kernel, name: str, rows: Rows) -> Values:
         """k(x, x) in float64."""
@@ -254,25 +259,16 @@ def read_columns(
     A new C-ordered array, or CSR if X is sparse; in float32 if X is, else in float64.
     """
     dtype = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
-    if hasattr(X, "iloc"):
-        chosen = X.iloc[:, index].to_numpy()
-    elif hasattr(X, "to_numpy"):
-        chosen = X[:, index if isinstance(index, slice) else index.tolist()].to_numpy()
-    else:
-        chosen = (sp.csr_array(X) if sp.issparse(X) else np.asarray(X))[:, index]
     try:
-        values = (
-            chosen.astype(dtype)
-            if sp.issparse(chosen)
-            else np.array(chosen, dtype=dtype, order="C")
-        )
+        values = _choose_columns(X, index, dtype)
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"kernel columns must hold numbers, got {error}; encode text columns or "
             f"choose numeric ones."
         ) from error
+    dense = isinstance(values, np.ndarray)
     for f in members:
-        if sp.issparse(values) and not kernels[f].accepts_sparse:
+        if not (dense or kernels[f].accepts_sparse):
             raise TypeError(
                 f"kernel {names[f]!r} needs a dense table, got a sparse one; call "
                 f".toarray() on it first."
@@ -280,6 +276,19 @@ def read_columns(
         if kernels[f].nonnegative:
             require_nonnegative(values, names[f])
     return values
+
+
+def _choose_columns(X: Any, index: Selection, dtype: Any) -> Any:
+    """A new C-ordered array of some columns, or CSR if X is sparse."""
+    if sp.issparse(X):
+        return sp.csr_array(X)[:, index].astype(dtype)
+    if hasattr(X, "iloc"):
+        chosen = X.iloc[:, index].to_numpy()
+    elif hasattr(X, "to_numpy"):
+        chosen = X[:, index if isinstance(index, slice) else index.tolist()].to_numpy()
+    else:
+        chosen = np.asarray(X)[:, index]
+    return np.array(chosen, dtype=dtype, order="C")
 
 
 def take_rows(X: Any, rows: slice) -> Any:
@@ -314,6 +323,8 @@ def shared_columns(
 def row_blocks(n_rows: int, n_columns: int, itemsize: int, n_bytes: int) -> list[slice]:
     """Row slices of blocks with `n_columns` columns that fit in `n_bytes`."""
     size = max(1, n_bytes // max(1, n_columns * itemsize))
+    if 0 < n_rows <= size:
+        return [slice(0, n_rows)]
     starts = range(0, n_rows, size)
     return list(map(slice, starts, [*starts[1:], n_rows]))
 
@@ -336,11 +347,11 @@ def prepare_rows(values: Any, offset: Values | None = None, dtype: Any = None) -
     if offset is not None:
         values = values - offset
         shifts = values @ offset + 0.5 * (offset @ offset)
-    if sp.issparse(values):
+    if isinstance(values, np.ndarray):  # without a float64 copy of the whole table
+        squares = np.einsum("ij,ij->i", values, values, dtype=np.float64)
+    else:
         doubles = values.astype(np.float64)
         squares = np.asarray(doubles.multiply(doubles).sum(axis=1)).ravel()
-    else:  # without a float64 copy of the whole table
-        squares = np.einsum("ij,ij->i", values, values, dtype=np.float64)
     rows = Rows(values, squares, shifts)
     return rows if dtype is None else rows.astype(dtype)
 
@@ -363,14 +374,14 @@ def derive(form: str, shared: Values, a: Rows, b: Rows) -> Values:
 
 def add_outer(block: Values, left: Values, right: Values) -> None:
     """block[i, j] += left[i] + right[j], in place and in the block's precision."""
-    block += left.astype(block.dtype)[:, None]
-    block += right.astype(block.dtype)[None, :]
+    block += left.astype(block.dtype, copy=False)[:, None]
+    block += right.astype(block.dtype, copy=False)
 
 
 def scale_outer(block: Values, left: Values, right: Values) -> None:
     """block[i, j] *= left[i] * right[j], in place and in the block's precision."""
-    block *= left.astype(block.dtype)[:, None]
-    block *= right.astype(block.dtype)[None, :]
+    block *= left.astype(block.dtype, copy=False)[:, None]
+    block *= right.astype(block.dtype, copy=False)
 
 
 def inverse_roots(squares: Values, floor: float = 0.0) -> Values:
@@ -387,10 +398,10 @@ def scale_rows(phi: Any, factors: Values) -> Any:
 
 
 def _dot(a: Any, b: Any) -> Values:
-    if sp.issparse(a) or sp.issparse(b):
-        product = sp.csr_array(a) @ sp.csr_array(b).T
-        return product.toarray() if sp.issparse(product) else np.asarray(product)
-    return a @ b.T
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return a @ b.T
+    product = sp.csr_array(a) @ sp.csr_array(b).T
+    return product.toarray() if sp.issparse(product) else np.asarray(product)
 
 
 def _manhattan(a: Values, b: Values) -> Values:

@@ -95,12 +95,10 @@ class BlockModel(EvaluatedModel):
         """Scores of new rows, shape (rows, outputs)."""
         if self.weights.ndim == 2:
             return np.asarray(self.block_scores(X).sum(axis=1))
-        parts, used = [np.empty((0, self.coef.shape[1]))], np.flatnonzero(self.weights)
+        parts = [np.empty((0, self.coef.shape[1]))]
         for _, block in self.used_kernels.cross(X):
-            combined = np.zeros(block.shape[1:])
-            for f in used:
-                combined += self.weights[f] * block[f]
-            parts.append(combined @ self.coef)
+            combined = self.weights @ block.reshape(len(block), -1)
+            parts.append(combined.reshape(block.shape[1:]) @ self.coef)
         return np.concatenate(parts)
 
     def block_scores(self, X: Any) -> Array:
