@@ -8,7 +8,6 @@ import numpy as np
 from scipy.special import softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from manykernels.banks import Storage
 from manykernels.banks.base import support_of
@@ -305,7 +304,7 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores of shape (n, n_classes), or their difference for two classes."""
-        check_is_fitted(self, "dual_coef_")
+        self._require_fitted()
         scores = require_finite_scores(
             self._model.scores(self._check_X(X, reset=False))
         )
@@ -335,7 +334,7 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         Shape (n, n_kernels, n_classes), or (n, n_kernels) for two classes; the sum
         over the kernels is the decision function.
         """
-        check_is_fitted(self, "dual_coef_")
+        self._require_fitted()
         parts = self._model.block_scores(self._check_X(X, reset=False))
         return parts[..., 1] - parts[..., 0] if len(self.classes_) == 2 else parts
 
@@ -370,5 +369,5 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
     @property
     def temperature_(self) -> float:
         """Divides the scores in `predict_proba`; computed when first asked for."""
-        check_is_fitted(self, "dual_coef_")
+        self._require_fitted()
         return self._temperature.value()

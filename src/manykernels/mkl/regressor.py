@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted
 
 from manykernels.banks import Storage
 from manykernels.banks.base import support_of
@@ -245,7 +244,7 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """Predicted values, of shape (n,) or (n, n_targets) as y was."""
-        check_is_fitted(self, "dual_coef_")
+        self._require_fitted()
         scores = self._model.scores(self._check_X(X, reset=False))
         scores = require_finite_scores(scores) + np.atleast_1d(self.intercept_)
         return scores[:, 0] if np.ndim(self.intercept_) == 0 else scores
@@ -256,7 +255,7 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
         Shape (n, n_kernels) or (n, n_kernels, n_targets) as y was; the sum over the
         kernels, plus `intercept_`, is the prediction.
         """
-        check_is_fitted(self, "dual_coef_")
+        self._require_fitted()
         parts = self._model.block_scores(self._check_X(X, reset=False))
         return parts[..., 0] if np.ndim(self.intercept_) == 0 else parts
 
