@@ -1,112 +1,20 @@
-"""What all benchmarks share: the environment, alternated timing, tables, results."""
+"""What all benchmarks share: alternated timing, tables, options, results."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import multiprocessing
-import os
-import platform
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import evidence
 import numpy as np
-from rich.console import Console
+from evidence import RESULTS, console, results_folder, save
 from rich.table import Table
 
-RESULTS = Path(__file__).parent / "results"
-PACKAGES = (
-    "manykernels",
-    "numpy",
-    "scipy",
-    "scikit-learn",
-    "numba",
-    "MKLpy",
-    "himalaya",
-    "python-crfsuite",
-)
-# Tables are wide; a pipe has no width of its own.
-console = Console(width=None if sys.stdout.isatty() else 110)
-
-
-def environment() -> dict[str, Any]:
-    """Date, commit, cores and versions: what a figure depends on, nothing personal."""
-    return {
-        "commit": commit(),
-        "date": datetime.now(UTC).date().isoformat(),
-        "cores": len(os.sched_getaffinity(0))
-        if hasattr(os, "sched_getaffinity")
-        else os.cpu_count(),
-        "machine": platform.machine(),
-        "python": platform.python_version(),
-        "versions": {name: _version(name) for name in PACKAGES},
-    }
-
-
-def commit(folder: Path = RESULTS.parent) -> str | None:
-    """The short name of the commit measured, with "+" after changes to its source.
-
-    None outside of a checkout, where there is nothing to name.
-    """
-    named = _git(folder, "rev-parse", "--short", "HEAD")
-    if named is None:
-        return None
-    changed = _git(folder, "status", "--porcelain", "--", ":/src", ":/benchmarks/*.py")
-    return named + "+" * bool(changed)
-
-
-def _git(folder: Path, *words: str) -> str | None:
-    """What git says; None where there is no git or no checkout."""
-    command = ["git", "-C", str(folder), *words]
-    try:
-        told = subprocess.run(command, capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return told.stdout.strip()
-
-
-def _version(package: str) -> str | None:
-    if package == "manykernels":
-        import manykernels
-
-        return manykernels.__version__
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
-
-
-def results_folder(quick: bool) -> Path:
-    """Where results go; --quick has a folder of its own: documents rest on the rest."""
-    folder = RESULTS / "quick" if quick else RESULTS
-    folder.mkdir(exist_ok=True)
-    return folder
-
-
-def save(name: str, **content: Any) -> Path:
-    """Write results/<name>.json; figures keep six digits."""
-    folder = results_folder(content.get("options", {}).get("quick", False))
-    path = folder / f"{name}.json"
-    record = {"benchmark": name, "environment": environment(), **content}
-    path.write_text(json.dumps(_rounded(record), indent=2) + "\n")
-    console.print(f"Written: {path.relative_to(RESULTS.parents[1])}")
-    return path
-
-
-def _rounded(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _rounded(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple, np.ndarray)):
-        return [_rounded(item) for item in value]
-    if isinstance(value, (float, np.floating)):
-        return float(f"{value:.6g}")
-    return value.item() if isinstance(value, np.generic) else value
+__all__ = ["RESULTS", "console", "results_folder", "save"]  # for all scripts, from here
 
 
 def alternate(
@@ -171,7 +79,9 @@ def parse(description: str, **options: tuple[Any, str]) -> argparse.Namespace:
             parser.add_argument(
                 flag, type=type(default), default=default, help=f"{text} ({default})"
             )
-    return parser.parse_args()
+    options = parser.parse_args()
+    evidence.chosen = vars(options)
+    return options
 
 
 def in_own_process(work: Callable[..., Any], *arguments: Any) -> Any:
