@@ -1,32 +1,45 @@
-"""Tables and pictures of docs/benchmarks.md, from the saved results and nothing else.
+"""Figures of README and documentation, from the saved results and nothing else.
 
-python benchmarks/page.py writes them; --check only says whether the page is up to date.
-A table stands between <!-- table: NAME --> and <!-- end -->.
+python benchmarks/page.py writes all tables, figures in running text, daggers and
+pictures; --check only says which pages are not up to date. A table stands between
+<!-- table: NAME --> and <!-- end --> (see contest/tables.py), a figure before a comment that
+says where it comes from (see figures.py), and both have a dagger while the code they
+measure has changed since. <!-- legend --> says what that means.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import evidence
 from contest.tables import TABLES
+from evidence import standing
+from figures import DAGGER, MARK, shown
 
-ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "benchmarks.md"
-RESULTS = Path(__file__).parent / "results"
-PLACE = re.compile(r"(<!-- table: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+TABLE = re.compile(r"(<!-- table: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
+LEGEND = re.compile(r"(<!-- legend -->\n).*?(<!-- end -->)", re.DOTALL)
+MEANING = (
+    f"{DAGGER} The code has changed since this was measured; "
+    "`python benchmarks/run.py --status` says where.\n"
+)
 
 
 def main(arguments: list[str]) -> int:
     """Write, or check."""
-    text = PAGE.read_text(encoding="utf-8")
-    fresh = filled(text)
+    texts = {page: page.read_text("utf-8") for page in PAGES}
+    late = {page: new for page in PAGES if (new := filled(texts[page])) != texts[page]}
+    for page in late:
+        print(page.relative_to(ROOT))
     if "--check" in arguments:
-        return int(fresh != text)
-    PAGE.write_text(fresh, encoding="utf-8")
+        return int(bool(late))
+    for page, text in late.items():
+        page.write_text(text, "utf-8")
     from contest.pictures import draw_all
 
     draw_all(load)
@@ -34,20 +47,26 @@ def main(arguments: list[str]) -> int:
 
 
 def filled(text: str) -> str:
-    """The page with every table made anew."""
-    return PLACE.sub(lambda m: m[1] + table(m[2]) + m[3], text)
+    """A page with every table and figure made anew."""
+    text = TABLE.sub(lambda mark: mark[1] + table(mark[2]) + mark[3], text)
+    text = MARK.sub(figure, text)
+    legend = MEANING * (DAGGER in LEGEND.sub("", text))
+    return LEGEND.sub(lambda mark: mark[1] + legend + mark[2], text)
 
 
-def load(name: str) -> dict[str, Any]:
-    """What a benchmark saved."""
-    return json.loads((RESULTS / f"{name}.json").read_text())
+def figure(mark: re.Match[str]) -> str:
+    """A figure of running text, its dagger and its source."""
+    asked = Asked()
+    return shown(mark, asked) + asked.dagger() + mark["comment"]
 
 
 def table(name: str) -> str:
     """The Markdown of one table: KIND or KIND ARGUMENT."""
     kind, _, argument = name.partition(" ")
-    rows = TABLES[kind](load, argument)
+    asked = Asked()
+    rows = TABLES[kind](asked, argument)
     head, *body = [[_text(cell) for cell in row] for row in rows]
+    head[0] = f"{head[0]} {asked.dagger()}".strip()
     lines = [head, ["---"] * len(head), *body]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
@@ -56,6 +75,33 @@ def _text(cell: Any) -> str:
     if cell is None:
         return "-"
     return f"{cell:.3g}" if isinstance(cell, float) else str(cell)
+
+
+class Asked:
+    """Results as they are asked for, remembered."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+
+    def __call__(self, name: str) -> dict[str, Any]:
+        self.names.add(name)
+        return load(name)
+
+    def dagger(self) -> str:
+        """A dagger if any of them is older than the code."""
+        return DAGGER * any(map(stale, self.names))
+
+
+@cache
+def load(name: str) -> dict[str, Any]:
+    """What a benchmark saved."""
+    return evidence.load(name)
+
+
+@cache
+def stale(name: str) -> bool:
+    """Whether code that a result measures has changed since."""
+    return standing([name]).state == "stale"
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
-"""The page of figures rests on saved results; scripts and solvers fit together."""
+"""Figures on pages rest on saved results; scripts and solvers fit together."""
 
 import importlib
+import json
+import os
 import re
 import subprocess
 import sys
@@ -12,7 +14,9 @@ import pytest
 from manykernels.banks import GramBank
 from manykernels.solvers import Auto, Obscure
 
-FOLDER = Path(__file__).parents[1] / "benchmarks"
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / "benchmarks"
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 @pytest.fixture
@@ -26,12 +30,74 @@ def scripts(monkeypatch):
             del sys.modules[name]
 
 
-def test_the_page_shows_what_was_saved(scripts):
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_pages_show_what_was_saved(scripts, path):
+    """With a dagger where the code has changed since, and only there."""
     import page
 
-    text = page.PAGE.read_text(encoding="utf-8")
-    assert page.PLACE.findall(text)
-    assert page.filled(text) == text
+    text = path.read_text("utf-8")
+    same = page.filled(text) == text
+    assert same, f"{path.name} is not up to date: python benchmarks/page.py writes it"
+
+
+def test_pages_with_figures_explain_the_dagger(scripts):
+    import page
+
+    for path in PAGES:
+        text = path.read_text("utf-8")
+        if page.TABLE.search(text) or page.MARK.search(text):
+            assert page.LEGEND.search(text), path.name
+
+
+def test_a_dagger_marks_what_is_older_than_the_code(scripts, monkeypatch):
+    import page
+
+    result = {"seconds": {"ours": 1.234, "theirs": 24.68}}
+    monkeypatch.setattr(page, "load", lambda name: result)
+    monkeypatch.setattr(page, "stale", lambda name: name == "old")
+    text = "9.9<!-- = {}.seconds.theirs / {}.seconds.ours --> times\n<!-- legend -->\n"
+    new, old = (page.filled((text + "<!-- end -->").format(n, n)) for n in ("a", "old"))
+    assert new.startswith("20<!-- = a.seconds.theirs") and "†" not in new
+    assert old.startswith("20†<!-- = old.") and page.MEANING in old
+    assert page.filled(old) == old
+    monkeypatch.setattr(page, "stale", lambda name: False)
+    assert "†" not in page.filled(old)
+
+
+def test_figures_are_found_in_results_and_rounded(scripts):
+    import figures
+
+    lines = [{"data": "a", "p": p, "accuracy": 0.9 + p / 100} for p in (1, 1.5)]
+    results = {"one": {"lines": lines, "by size": {"48": 1234.5}, "none": None}}
+    text = (
+        "0.1<!-- = one.lines(p=1.5).accuracy --> "
+        '?<!-- = 100 * mean(one.lines(data="a").accuracy) : .1f --> '
+        '99<!-- = one["by size"][48] --> -<!-- = 2 * one.none -->'
+    )
+    found = [figures.shown(m, results.__getitem__) for m in figures.MARK.finditer(text)]
+    assert found == ["0.9", "91.3", "1,234", "-"]
+    for wrong in ("one.no_such_key", "one.lines.accuracy", "one(", "open.read()"):
+        with pytest.raises(ValueError, match="expected"):
+            figures.value(wrong, results.__getitem__)
+
+
+@pytest.mark.parametrize(
+    ("number", "digits", "text"),
+    [
+        (0.0996, 2, "0.10"),
+        (9.96, 2, "10"),
+        (97.96, 3, "98.0"),
+        (1234.5, 2, "1,234"),
+        (3.21e-30, 2, "3.2e-30"),
+        (0.0, 2, "0.0"),
+        (-0.954, 2, "-0.95"),
+    ],
+)
+def test_rounding_keeps_significant_digits(scripts, number, digits, text):
+    import figures
+
+    assert figures.rounded(number, digits) == text
+    assert figures.rounded(number, figures.significant(text)) == text or digits == 2
 
 
 def test_every_name_has_a_script(scripts):
@@ -66,6 +132,80 @@ def test_results_name_the_commit_they_come_from(scripts, tmp_path):
     assert re.fullmatch("[0-9a-f]{40}", named)
     code.write_text("one = 2\n")
     assert evidence.commit(tmp_path) == named + "+"
+
+
+def test_comments_and_docstrings_are_no_code(scripts):
+    from sources import code
+
+    plain = "def f(x):\n    return '# no comment'\n"
+    spoken = (
+        '"""Module."""\n\ndef f(x):  # a comment\n    """Says\n\n    much."""\n'
+        "    # another\n    return '# no comment'\n"
+    )
+    assert code(spoken) == code(plain) == plain.rstrip()
+    assert code(plain.replace("no", "any")) != code(plain)
+
+
+def test_a_benchmark_depends_on_what_it_reaches(scripts):
+    import sources
+
+    reached = sources.fingerprints(FOLDER / "mnist_large.py")
+    for name in ("solvers/auto", "hot/dual", "kernels/fitted", "mkl/classifier"):
+        assert f"src/manykernels/{name}.py" in reached
+    assert {"benchmarks/mnist_large.py", "benchmarks/common.py"} <= set(reached)
+    foreign = ("chains", "trees", "products", "compare", "report", "cli")
+    for room in foreign:
+        assert not any(name.startswith(f"src/manykernels/{room}/") for name in reached)
+    # A program in a text, for a process of its own, counts as well.
+    reached = sources.fingerprints(FOLDER / "cold_start.py")
+    assert "src/manykernels/mkl/classifier.py" in reached
+
+
+def test_only_changed_code_ages_a_result(scripts, monkeypatch, tmp_path):
+    import evidence
+    import run
+    import sources
+
+    (tmp_path / "a.py").write_text("one = 1\n")
+    (tmp_path / "b.py").write_text("two = 2\n")
+    monkeypatch.setattr(sources, "ROOT", tmp_path)
+    monkeypatch.setattr(evidence, "RESULTS", tmp_path)
+    recorded = {n: sources.fingerprint(tmp_path / n) for n in ("a.py", "b.py")}
+    environment = {"date": "2026-01-01", "seconds": 5.0, "sources": recorded}
+    (tmp_path / "race.json").write_text(json.dumps({"environment": environment}))
+    assert run.stands("race").state == "fresh"
+    assert run.stale(["race", "growth"]) == ["growth"]
+    sources.fingerprint.cache_clear()
+    (tmp_path / "a.py").write_text("# Why.\n\none = 1\n")
+    assert run.stands("race").state == "fresh"
+    sources.fingerprint.cache_clear()
+    (tmp_path / "a.py").write_text("one = 2\n")
+    (tmp_path / "b.py").unlink()
+    assert run.stands("race") == evidence.Standing(
+        "stale", ("a.py", "b.py"), "2026-01-01", 5.0
+    )
+    assert run.stale(["growth", "race"]) == ["race", "growth"]
+
+
+def test_what_is_saved_says_where_it_comes_from(scripts, monkeypatch, tmp_path):
+    script = tmp_path / "some.py"
+    script.write_text(
+        "from common import parse, save\n"
+        "import evidence\n"
+        "from pathlib import Path\n"
+        f"evidence.RESULTS = Path({str(tmp_path / 'a' / 'b')!r})\n"
+        "evidence.RESULTS.mkdir(parents=True)\n"
+        "parse('Some.', seeds=(3, 'splits'))\n"
+        "save('some', figure=1 / 3)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(FOLDER)}
+    subprocess.run([sys.executable, script, "--seeds=2"], env=environment, check=True)
+    saved = json.loads((tmp_path / "a" / "b" / "some.json").read_text())
+    assert saved["options"] == {"seeds": 2} and saved["seeds"] == [0, 1]
+    assert saved["figure"] == 0.333333
+    recorded = saved["environment"]
+    assert recorded["command"] == "some.py --seeds=2" and recorded["seconds"] > 0
+    assert "benchmarks/common.py" in recorded["sources"]
 
 
 @pytest.fixture
