@@ -2,9 +2,9 @@
 
 python benchmarks/page.py writes all tables, figures in running text, daggers and
 pictures; --check only says which pages are not up to date. A table stands between
-<!-- table: NAME --> and <!-- end --> (see contest/tables.py), a figure before a comment that
-says where it comes from (see figures.py), and both have a dagger while the code they
-measure has changed since. <!-- legend --> says what that means.
+<!-- table: NAME --> and <!-- end --> (see contest/tables.py), a figure before a comment
+that says where it comes from (see figures.py), and both have a dagger while the code
+they measure has changed since. <!-- legend --> says what that means.
 """
 
 from __future__ import annotations

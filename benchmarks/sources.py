@@ -30,6 +30,7 @@ def fingerprints(script: Path) -> dict[str, str]:
     return {
         path.relative_to(ROOT).as_posix(): fingerprint(path)
         for path in sorted(needed(script.resolve()))
+        if path.is_relative_to(ROOT)
     }
 
 
