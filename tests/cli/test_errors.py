@@ -1,10 +1,15 @@
 """Which errors are told in one sentence, and which keep their traceback."""
 
+import sys
+
 import numpy as np
 import pytest
 import typer
 
+from manykernels import MKLClassifier
 from manykernels.cli.errors import BAD_INPUT, plain_errors
+from manykernels.cli.outputs import write_table
+from manykernels.kernels import RBF
 
 
 def raising(error):
@@ -53,3 +58,33 @@ def test_a_kernel_of_dense_tables_on_sparse_rows(refused, tmp_path):
         *("fit", tmp_path / "rows.libsvm", "-k", "chi_squared", "-m", tmp_path / "m"),
         parts=["needs a dense table, got a sparse one"],
     )
+
+
+@pytest.mark.parametrize("other", ["--weight", "--group"])
+@pytest.mark.parametrize("name", ["train.csv", "train.npz"])
+def test_one_column_has_one_role(other, name, iris, refused, tmp_path):
+    column = "y" if name.endswith("npz") else "kind"
+    refused(
+        *("fit", iris.path(name), "-t", column, other, column),
+        *("-m", tmp_path / "m"),
+        parts=[f"a column of its own for {other}, got that of --target"],
+    )
+
+
+def test_escape_sequences_are_shown_and_not_obeyed(iris, call, tmp_path):
+    """A file from a stranger may say anything, but not to the terminal."""
+    path = tmp_path / "hostile.mk"
+    X, y = iris.train[["sepal length"]], iris.train["kind"].astype(object)
+    y[y == "setosa"] = "\x1b[31msetosa\x07"
+    kernel = RBF(name="rbf\x1b]0;owned\x07\u202e\n100.0%  linear")
+    MKLClassifier([kernel]).fit(X, y).save(path)
+    shown = call("inspect", path).stdout
+    assert all(c.isprintable() or c == "\n" for c in shown), shown
+    assert "rbf\\x1b]0;owned\\x07\\u202e\\n100.0%  linear" in shown
+    assert "\\x1b[31msetosa\\x07" in shown
+
+
+def test_predictions_on_a_terminal(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    write_table("-", ["prediction", "score"], [["\x1b[2Ja", 1.5]])
+    assert capsys.readouterr().out == "prediction,score\n\\x1b[2Ja,1.5\n"

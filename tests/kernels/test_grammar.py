@@ -1,9 +1,12 @@
 """Kernels as text: reading, writing, round trips, errors."""
 
+import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from manykernels import MKLClassifier
 from manykernels.kernels import (
     RBF,
     BSpline,
@@ -17,9 +20,11 @@ from manykernels.kernels import (
     Linear,
     Polynomial,
     Precomputed,
+    as_kernels,
     format_kernel,
     parse_kernel,
 )
+from manykernels.kernels.base import unique_names
 
 PAIRS = [
     ("linear", Linear()),
@@ -32,6 +37,7 @@ PAIRS = [
     ("linear@0-2+7+age", Linear(columns=[0, 1, 2, 7, "age"])),
     ("linear@0:14", Linear(columns=slice(0, 14))),
     ("linear@::2", Linear(columns=slice(None, None, 2))),
+    ("linear@a:c", Linear(columns=slice("a", "c"))),
     ("linear@petal length (cm)", Linear(columns="petal length (cm)")),
     ("rbf:normalize=none,center=true", RBF(normalize=None, center=True)),
     ("rbf:normalize=trace,name=my kernel", RBF(normalize="trace", name="my kernel")),
@@ -94,6 +100,42 @@ def test_any_numbers_survive(gamma, degree, coef0, where, center):
     assert parse_kernel(format_kernel(kernel)) == kernel
 
 
+widths = st.one_of(positive, st.just("scale"), st.just("0.1*scale"), st.just("median"))
+names = st.text(min_size=1, max_size=9)
+choices = st.one_of(
+    columns,
+    st.lists(st.one_of(st.integers(-9, 99), names), min_size=2, max_size=9),
+    st.builds(slice, st.none() | names | st.integers(-9, 9), st.none() | names),
+)
+built_in = st.one_of(
+    st.builds(RBF, widths, columns=choices, center=st.booleans()),
+    st.builds(Polynomial, st.integers(1, 9), positive, st.floats(0, 9)),
+    st.builds(Linear, columns=choices, normalize=st.sampled_from(["trace", None])),
+    st.builds(Laplacian, positive, approximate=st.just("nystroem"), rank=st.just(7)),
+    st.builds(Distance, st.just("2*mean"), columns=st.integers(0, 9)),
+)
+
+
+@given(st.lists(built_in, min_size=1, max_size=4))
+def test_names_are_kernels_again(kernels):
+    """Copies have numbers in their names, which say nothing of the kernel."""
+    named = unique_names([kernel.label for kernel in kernels * 2])
+    assert len(set(named)) == len(named)
+    assert as_kernels(named) == kernels * 2
+
+
+def test_names_of_a_fitted_model_are_kernels_again():
+    X = pd.DataFrame(
+        np.random.default_rng(0).random((30, 3)), columns=["a", "b_1", "c"]
+    )
+    texts = ["rbf:gamma=0.1*scale@b_*", "rbf:gamma=0.1*scale@b_*", "linear"]
+    model = MKLClassifier(texts, random_state=0).fit(X, np.arange(30) % 2)
+    assert model.kernel_names_[0] == "rbf(gamma=0.1*scale)@b_*"
+    again = MKLClassifier(model.kernel_names_, random_state=0).fit(X, np.arange(30) % 2)
+    assert as_kernels(model.kernel_names_) == as_kernels(texts)
+    np.testing.assert_array_equal(again.dual_coef_, model.dual_coef_)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -111,6 +153,10 @@ def test_any_numbers_survive(gamma, degree, coef0, where, center):
         ("rbf@", "columns must follow '@' and each '\\+'"),
         ("rbf@a+", "columns must follow '@' and each '\\+'"),
         ("rbf@5-2", "a range of columns must go upwards, got '5-2'.*write 2-5"),
+        ("rbf@0:3:0", "a step other than 0, got '0:3:0'"),
+        ("rbf@0:3:a", "a step other than 0, got '0:3:a'"),
+        ("rbf(gamma=1", "kernel kind must be one of .*got 'rbf\\(gamma=1'"),
+        ("rbf(1)", "written as name=value, got '1'"),
         ("rbf@0:3+5", "a slice of columns must stand alone"),
     ],
 )

@@ -58,6 +58,31 @@ def test_missing_values_name_the_column(iris):
         MKLClassifier().fit(frame, iris.y)
 
 
+@pytest.mark.parametrize("kernel", ["rbf", "rbf:gamma=median", "linear"])
+def test_widths_of_huge_values_blame_the_values(kernel, iris):
+    with refused("needs values of X", "below 3.4e+38, got inf", "rescale"):
+        MKLClassifier(kernel).fit(changed(iris.X, (3, 1), 1e300), iris.y)
+
+
+def test_text_that_no_kernel_reads_is_named(iris):
+    frame = pd.DataFrame(iris.X, columns=["sl", "sw", "pl", "pw"])
+    frame["color"] = ["red", "blue"] * (len(iris.X) // 2)
+    with refused("X must hold numbers, got 'red' in column 'color'", "OneHotEncoder"):
+        MKLClassifier("rbf@sl").fit(frame, iris.y)
+    with refused("X must hold numbers, got 'red' in column 4"):
+        MKLClassifier("rbf@0").fit(frame.to_numpy(), iris.y)
+
+
+def test_names_of_several_levels(iris):
+    frame = pd.DataFrame(iris.X)
+    frame.columns = pd.MultiIndex.from_product([["sepal", "petal"], ["l", "w"]])
+    assert MKLClassifier("rbf@0-1").fit(frame, iris.y).n_features_in_ == 4
+    with refused("texts as column names", "'sepal*', got ('sepal', 'l')", "'_'.join"):
+        MKLClassifier("rbf@sepal*").fit(frame, iris.y)
+    frame.columns = ["_".join(map(str, name)) for name in frame.columns]
+    assert MKLClassifier("rbf@sepal*").fit(frame, iris.y).n_features_in_ == 4
+
+
 def test_huge_finite_values_are_no_infinity(iris):
     X = np.float32(iris.X) * np.float32(2e37)
     with np.errstate(over="ignore"):

@@ -86,12 +86,8 @@ class SequenceKernels:
             )
 
         sets = {form: fitted(form) for form in at}
-        labels = [""] * len(specs)
-        for form, known in sets.items():
-            for f, kernel in zip(at[form], known.kernels if known else (), strict=True):
-                labels[f] = kernel.label
         return cls(
-            unique_names(labels),
+            unique_names([kernel.label for kernel in specs]),
             sets["dense"],
             sets["sparse"],
             sets["explicit"],

@@ -19,10 +19,28 @@ RAISE = dis.opmap["RAISE_VARARGS"]
 INTERRUPTED = 130  # what shells report after Ctrl-C
 
 
+def say(line: str, err: bool = False) -> None:
+    """One line for people, whatever was in the file that it speaks of."""
+    typer.echo(printable(line), err=err)
+
+
+def printable(text: str) -> str:
+    r"""The same text; what a terminal would obey instead of show is spelled out.
+
+    Examples
+    --------
+    >>> print(printable("rbf \x1b[2J"))
+    rbf \x1b[2J
+    """
+    return "".join(
+        c if c.isprintable() else c.encode("unicode_escape").decode() for c in text
+    )
+
+
 def fail(message: str) -> NoReturn:
     """End the command with one sentence."""
     end = "" if message.endswith((".", "?", "!")) else "."
-    typer.echo(f"Error: {message}{end}", err=True)
+    say(f"Error: {message}{end}", err=True)
     raise typer.Exit(BAD_INPUT)
 
 
@@ -60,7 +78,7 @@ def _one_sentence_errors() -> Iterator[None]:
         _discard_output()
         raise typer.Exit(0) from None
     except KeyboardInterrupt:
-        typer.echo("Interrupted.", err=True)
+        say("Interrupted.", err=True)
         raise typer.Exit(INTERRUPTED) from None
     except OSError as error:
         fail(_about_file(error))

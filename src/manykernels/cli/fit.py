@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import typer
 from sklearn.model_selection import (
     GroupShuffleSplit,
     ShuffleSplit,
@@ -16,7 +15,7 @@ from sklearn.model_selection import (
 
 from manykernels.banks import Storage
 from manykernels.cli import options as opt
-from manykernels.cli.errors import fail, one_line
+from manykernels.cli.errors import fail, one_line, say
 from manykernels.cli.metrics import measure_rows, metric_lines, summary_lines
 from manykernels.cli.models import with_names
 from manykernels.cli.outputs import (
@@ -204,8 +203,9 @@ def _report(
         print_json(content)
     elif not quiet:
         for line in summary_lines({k: content[k] for k in content if k not in checks}):
-            typer.echo(line)
+            say(line)
         for name in checks:
-            typer.echo(f"\n{name} rows")
+            say("")
+            say(f"{name} rows")
             for line in metric_lines(content[name]):
-                typer.echo(line)
+                say(line)

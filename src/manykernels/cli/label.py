@@ -15,7 +15,7 @@ from manykernels.chains import SequenceLabeler
 from manykernels.cli import options as opt
 from manykernels.cli.errors import fail
 from manykernels.cli.metrics import metric_lines, summary_lines
-from manykernels.cli.outputs import STDOUT, check_learning, load_as, tell
+from manykernels.cli.outputs import STDOUT, check_learning, load_as, opened, tell
 from manykernels.cli.progress import learn_and_save
 from manykernels.cli.readers.kernel_files import choose_kernels
 
@@ -208,11 +208,8 @@ def _write(path: str, lines: TokenLines, labels: list[np.ndarray]) -> None:
     for sequence, found in zip(lines.sequences, labels, strict=True):
         rows = zip(sequence, found.tolist(), strict=True)
         parts.append("".join("\t".join([*line, str(y)]) + "\n" for line, y in rows))
-    text = "\n".join(parts)
-    if path == STDOUT:
-        sys.stdout.write(text)
-    else:
-        Path(path).write_text(text, encoding="utf-8")
+    with opened(path) as stream:
+        stream.write("\n".join(parts))
 
 
 @dataclass(frozen=True)

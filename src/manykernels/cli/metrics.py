@@ -17,6 +17,8 @@ from sklearn.metrics import (
     root_mean_squared_error,
 )
 
+from manykernels.inputs.reporting import shortened
+
 MOST_CLASSES = 20  # in a confusion table for people
 MOST_LISTED = 10  # classes and the like on one line
 
@@ -148,12 +150,8 @@ def _weight_lines(name: str, lines: list[dict[str, Any]]) -> Iterator[str]:
     shares = np.isclose(sum(line["weight"] for line in lines), 1.0)
     yield f"weight  {name}"
     for line in lines:
-        weight = line["weight"]
-        yield (
-            f"{weight:6.1%}  {line['name']}"
-            if shares
-            else (f"{weight:6.3g}  {line['name']}")
-        )
+        weight, title = line["weight"], shortened(line["name"])
+        yield f"{weight:6.1%}  {title}" if shares else f"{weight:6.3g}  {title}"
 
 
 def _in_words(value: Any) -> str:

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
-import typer
 from sklearn.base import is_classifier
 
 from manykernels.cli import options as opt
-from manykernels.cli.errors import fail
+from manykernels.cli.errors import fail, say
 from manykernels.cli.label import evaluate_sequences, label_sequences
 from manykernels.cli.metrics import measure_rows, metric_lines, summary_lines
 from manykernels.cli.outputs import (
@@ -74,12 +73,12 @@ def inspect(
     if as_json:
         print_json(content | summary)
         return
-    typer.echo(
+    say(
         f"{content['file']}: {content['bytes']:,} bytes, file version {VERSION}, read "
         f"by manykernels {__version__}"
     )
     for line in summary_lines(summary):
-        typer.echo(line)
+        say(line)
 
 
 def predict(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import math
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,7 +17,7 @@ from typing import Any, TextIO
 import numpy as np
 import typer
 
-from manykernels.cli.errors import fail
+from manykernels.cli.errors import fail, printable, say
 from manykernels.files import load
 
 STDOUT = "-"
@@ -75,7 +77,7 @@ def tell(
         print_json(content)
         return
     for line in lines(content):
-        typer.echo(line)
+        say(line)
 
 
 def check_picture(option: str, path: Path | None) -> None:
@@ -103,7 +105,7 @@ def write_table(
 ) -> None:
     """CSV with a header, or TSV if the name says so."""
     delimiter = TABLE_DELIMITERS.get(Path(path).suffix.lower(), ",")
-    with _opened(path) as stream:
+    with opened(path) as stream:
         writer = csv.writer(stream, delimiter=delimiter, lineterminator="\n")
         writer.writerow(header)
         writer.writerows(rows)
@@ -111,7 +113,7 @@ def write_table(
 
 def write_json(path: str | Path, content: Any) -> None:
     """One JSON object in a file."""
-    with _opened(str(path)) as stream:
+    with opened(str(path)) as stream:
         stream.write(as_json(content) + "\n")
 
 
@@ -134,10 +136,22 @@ def as_json(content: Any) -> str:
     return json.dumps(_plain(content), indent=2, allow_nan=False)
 
 
+class Shown(io.TextIOBase):
+    """A terminal that shows what it is told, and obeys nothing."""
+
+    def write(self, text: str) -> int:
+        """Lines and cells stay apart."""
+        parts = re.split(r"([\n\t])", text)
+        return sys.stdout.write(
+            "".join(p if p in "\n\t" else printable(p) for p in parts)
+        )
+
+
 @contextmanager
-def _opened(path: str) -> Iterator[TextIO]:
+def opened(path: str) -> Iterator[TextIO]:
+    """A file to write text to; data for a pipe or a file stay as they are."""
     if path == STDOUT:
-        yield sys.stdout
+        yield Shown() if sys.stdout.isatty() else sys.stdout  # type: ignore[misc]
         return
     with open(path, "w", encoding="utf-8", newline="") as stream:
         yield stream

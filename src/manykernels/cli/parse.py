@@ -10,7 +10,7 @@ import typer
 
 from manykernels.cli import options as opt
 from manykernels.cli.metrics import metric_lines, summary_lines
-from manykernels.cli.outputs import STDOUT, check_learning, load_as, tell
+from manykernels.cli.outputs import STDOUT, check_learning, load_as, opened, tell
 from manykernels.cli.progress import learn_and_save
 from manykernels.trees import DependencyParser
 from manykernels.trees.conllu import (
@@ -148,7 +148,8 @@ def _read(path: str) -> list[Sentence]:
 
 
 def _write(path: str, sentences: list[Sentence]) -> None:
-    if path == STDOUT:
-        sys.stdout.write(format_conllu(sentences))
-    else:
+    if path != STDOUT:
         write_conllu(path, sentences)
+        return
+    with opened(path) as stream:
+        stream.write(format_conllu(sentences))

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from manykernels.cli.errors import INTERRUPTED, one_line
+from manykernels.cli.errors import INTERRUPTED, one_line, printable
 from manykernels.inputs.reporting import epoch_text
 from manykernels.solvers.loop import InterruptedFitWarning
 
@@ -71,7 +71,7 @@ def _shown_warnings(console: Console) -> Iterator[list[type[Warning]]]:
 
     def show(message: Any, category: Any, *_: Any, **__: Any) -> None:
         seen.append(category)
-        text = f"Warning: {one_line(message)}"
+        text = printable(f"Warning: {one_line(message)}")
         console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     with warnings.catch_warnings():

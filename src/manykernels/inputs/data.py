@@ -56,12 +56,31 @@ def training_kernels(kernels: Any, X: Any, approximate: Any = None) -> list[Kern
     approximation get this one.
     """
     chosen = as_kernels(kernels)
+    _require_plain_names(chosen, X)
     for k, kernel in enumerate(chosen):
         if callable(kernel.columns):
             chosen[k] = _with_columns(kernel, X)
     if approximate is None:
         return chosen
     return approximate_kernels(chosen, *read_approximation(approximate))
+
+
+def _require_plain_names(kernels: Sequence[Kernel], X: Any) -> None:
+    """Raise where columns are asked for by name, and have names that are no text."""
+    wanted = [name for kernel in kernels for name in _asked(kernel.columns)]
+    names = list(getattr(X, "columns", ()))
+    odd = [name for name in names if not isinstance(name, str)]
+    if wanted and odd:
+        raise ValueError(
+            f"X must have texts as column names for a kernel on {wanted[0]!r}, got "
+            f"{odd[0]!r}; rename them, for instance with X.columns = "
+            "['_'.join(map(str, name)) for name in X.columns]."
+        )
+
+
+def _asked(columns: Any) -> list[str]:
+    items = columns if isinstance(columns, tuple) else (columns,)
+    return [item for item in items if isinstance(item, str)]
 
 
 def _with_columns(kernel: Kernel, X: Any) -> Kernel:
@@ -83,15 +102,19 @@ def check_table(
     sparse: bool = True,
 ) -> Any:
     """Feature tables: dense or CSR, finite, with remembered column names."""
-    X = validate_data(
-        estimator,
-        X,
-        reset=reset,
-        accept_sparse="csr" if sparse else False,
-        dtype=[np.float64, np.float32],
-        ensure_all_finite=False,
-        ensure_min_samples=min_rows,
-    )
+    try:
+        X = validate_data(
+            estimator,
+            X,
+            reset=reset,
+            accept_sparse="csr" if sparse else False,
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=False,
+            ensure_min_samples=min_rows,
+        )
+    except (TypeError, ValueError) as error:
+        _require_numbers(X)
+        raise error
     values = X.data if sp.issparse(X) else X
     # The sum is finite if all values are, and costs no array of its own; it may
     # also overflow, so the values have the last word.
@@ -99,6 +122,31 @@ def check_table(
         if not np.isfinite(values.sum()) and not np.isfinite(values).all():
             raise _not_finite(X, getattr(estimator, "feature_names_in_", None))
     return X
+
+
+def _require_numbers(X: Any) -> None:
+    """Raise with the first cell of a table that is no number, and its column."""
+    table = np.empty(0) if sp.issparse(X) else np.asarray(X, dtype=object)
+    if table.ndim != 2:
+        return
+    names = list(getattr(X, "columns", range(table.shape[1])))
+    for name, column in zip(names, table.T, strict=True):
+        odd = next((cell for cell in column if not _is_number(cell)), None)
+        if odd is not None:
+            raise ValueError(
+                f"X must hold numbers, got {odd!r} in column {name!r}; leave the "
+                "column out, or turn it into numbers, for instance with a "
+                "OneHotEncoder in a ColumnTransformer."
+            )
+
+
+def _is_number(cell: Any) -> bool:
+    """Whether NumPy makes a float of it; None becomes NaN."""
+    try:
+        float(0.0 if cell is None else cell)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def check_matrices(

@@ -34,6 +34,17 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
+def shortened(name: str, most: int = 72) -> str:
+    """The name of a kernel, which may list many columns, in a table or a picture.
+
+    Examples
+    --------
+    >>> shortened("rbf@0+2+4+6+8", 10)
+    'rbf@0+2...'
+    """
+    return name if len(name) <= most else name[: most - 3] + "..."
+
+
 def epoch_text(line: Any) -> str:
     """One line of a history, of whatever sort, in words.
 

@@ -17,8 +17,9 @@ from manykernels.base.arrays import Values
 from manykernels.kernels.columns import (
     Columns,
     callable_name,
-    describe_columns,
+    escape,
     plain_columns,
+    write_columns,
 )
 
 Normalize: TypeAlias = Literal["diagonal", "trace"] | None
@@ -29,7 +30,7 @@ WidthRule: TypeAlias = Callable[[Any, Values], float]
 SHARED_FIELDS = ("columns", "name", "normalize", "center", "approximate", "rank")
 APPROXIMATIONS = ("nystroem", "random_features")
 DEFAULT_RANK = 300
-KIND = r"(?:^|;)\s*([^:@;\s]+)"  # the first word of every kernel in a text
+KIND = r"(?:^|;)\s*([^:@;(#\s]+)"  # the first word of every kernel in a text
 MAX_ROWS = 1000  # whose pairwise distances choose a width
 
 
@@ -137,7 +138,9 @@ class Kernel:
         for name, rules in self.widths.items():
             factor, word = read_width(getattr(self, name), tuple(rules), name)
             if word is not None:
-                numbers[name] = factor * rules[word](values, copies)
+                # So tiny that their inverse is infinite: any number will do.
+                number = factor * rules[word](values, copies)
+                numbers[name] = min(number, np.finfo(float).max)
         return replace(self, **numbers) if numbers else self
 
     def apply(self, block: Values) -> Values:
@@ -151,17 +154,22 @@ class Kernel:
 
     @property
     def label(self) -> str:
-        """Readable name: ``name`` if given, else kind, parameters and columns."""
+        """Readable name: ``name`` if given, else kind, parameters and columns.
+
+        The latter can be read as a kernel again, if the kernel is a built-in one.
+        """
         if self.name is not None:
             return self.name
-        title, parts = self.kind, []
+        title, parts, where = self.kind, [], ""
         for key, value in self.settings().items():
             if key == "function":
                 title = callable_name(value)
             elif key != "columns":
-                number = f"{value:g}" if isinstance(value, float) else value
-                parts.append(f"{key}={number}")
-        where = "" if self.columns is None else f"@{describe_columns(self.columns)}"
+                parts.append(f"{key}={_shown(value)}")
+            elif callable(value):
+                where = f"@{callable_name(value)}"
+            else:
+                where = f"@{write_columns(value)}"
         return title + (f"({', '.join(parts)})" if parts else "") + where
 
     def settings(self) -> dict[str, Any]:
@@ -179,6 +187,13 @@ class Kernel:
         """Show only what differs from the defaults."""
         inside = ", ".join(f"{k}={v!r}" for k, v in self.settings().items())
         return f"{type(self).__name__}({inside})"
+
+
+def _shown(value: Any) -> str:
+    """As short as it can be without being another number."""
+    if isinstance(value, float) and float(f"{value:g}") == value:
+        return f"{value:g}"
+    return escape(value) if isinstance(value, str) else repr(value)
 
 
 def read_width(
@@ -268,17 +283,18 @@ def reads_matrices(spec: Any) -> bool:
 
 
 def unique_names(labels: Sequence[str]) -> list[str]:
-    """Labels with "#2", "#3" added to repeated ones.
+    """Labels with "#2", "#3" added to repeated ones, in front of the columns.
 
-    >>> unique_names(["rbf", "linear", "rbf"])
-    ['rbf', 'linear', 'rbf#2']
+    >>> unique_names(["rbf@a*", "linear", "rbf@a*"])
+    ['rbf@a*', 'linear', 'rbf#2@a*']
     """
     names: list[str] = []
     for label in labels:
         count, name = 1, label
+        head, at, where = label.partition("@")
         while name in names:
             count += 1
-            name = f"{label}#{count}"
+            name = f"{head}#{count}{at}{where}"
         names.append(name)
     return names
 
@@ -289,6 +305,17 @@ def require_finite(block: Values, name: str) -> None:
         raise ValueError(
             f"kernel {name!r} must hold finite numbers, got NaN or infinity; correct "
             f"the kernel or its input."
+        )
+
+
+def require_range(largest: float, name: str, dtype: Any) -> None:
+    """Raise if squares of values, or k(x, x), leave the range of a precision."""
+    most = float(np.finfo(dtype).max)
+    if not largest <= most:
+        raise ValueError(
+            f"kernel {name!r} needs values of X whose squares and products are below "
+            f"{most:.2g}, got {largest:.2g}; rescale its columns, for instance with a "
+            "StandardScaler in a Pipeline."
         )
 
 

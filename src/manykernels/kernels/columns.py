@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
@@ -11,6 +12,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from manykernels.base.arrays import Selection, Values
+
+# How columns are written in texts, where names must not look like anything else.
+RANGE = re.compile(r"(\d+)-(\d+)", re.ASCII)
+INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
+SPECIAL = "%+@;:,="
 
 Columns: TypeAlias = (
     None
@@ -175,36 +181,58 @@ def _checked_slice(columns: slice, n: int, names: Sequence[str] | None) -> Selec
     return slice(index.start, index.stop, None if index.step == 1 else index.step)
 
 
-def describe_columns(columns: Columns, most: int | None = 4) -> str:
-    """Short text for a column choice: ``3``, ``0-13+28-41``, ``pixel*``.
+def write_columns(columns: Any) -> str:
+    """A column choice as text: ``3``, ``0-13+28-41``, ``pixel*``.
 
-    Runs of two or more indices become ``first-last``; where there are more than `most`
-    parts, the first three stand for all.
+    :func:`parse_kernel` reads it back; a mask is written as the columns that it picks.
     """
     if callable(columns):
-        return callable_name(columns)
-    items: Any = columns if isinstance(columns, tuple) else (columns,)
-    if items and isinstance(items[0], bool):
-        items = np.flatnonzero(items).tolist()
-    parts: list[str] = []
-    runs: list[list[int]] = []
-    for item in items:
-        if isinstance(item, int) and runs and item == runs[-1][1] + 1 and item > 0:
+        raise ValueError(
+            f"a column selector function cannot be written as text, got {columns!r}; "
+            f"use names or indices."
+        )
+    if not isinstance(columns, tuple):
+        return _column_text(columns)
+    if columns and isinstance(columns[0], bool):
+        columns = np.flatnonzero(columns).tolist()
+    runs: list[list[Any]] = []
+    for item in columns:
+        last = runs[-1][1] if runs else None
+        if isinstance(item, int) and isinstance(last, int) and 0 < item == last + 1:
             runs[-1][1] = item
-            parts[-1] = f"{runs[-1][0]}-{item}"
-        elif isinstance(item, int):
-            runs.append([item, item])
-            parts.append(str(item))
         else:
-            runs.clear()
-            parts.append(_slice_text(item) if isinstance(item, slice) else str(item))
-    return "+".join(parts if not most or len(parts) <= most else [*parts[:3], "..."])
+            runs.append([item, item])
+    # One index in a list is written as a range, to be read back as a list.
+    alone = len(columns) == 1 and isinstance(columns[0], int) and columns[0] >= 0
+    return "+".join(
+        f"{first}-{last}" if first != last or alone else _column_text(first)
+        for first, last in runs
+    )
+
+
+def _column_text(item: Any) -> str:
+    if isinstance(item, slice):
+        return _slice_text(item)
+    if not isinstance(item, str):
+        return str(item)
+    looks_numeric = any(p.fullmatch(item) for p in (INTEGER, RANGE))
+    return escape(item, everything=looks_numeric)
+
+
+def escape(text: str, everything: bool = False) -> str:
+    """Special characters as %XX; all of them where the text looks like a number."""
+    everything = everything or text != text.strip()
+    return "".join(
+        "".join(f"%{byte:02X}" for byte in c.encode())
+        if everything or c in SPECIAL
+        else c
+        for c in text
+    )
 
 
 def _slice_text(item: slice) -> str:
-    ends = ["" if end is None else str(end) for end in (item.start, item.stop)]
-    step = [] if item.step is None else [str(item.step)]
-    return ":".join(ends + step)
+    ends = [item.start, item.stop, *([] if item.step is None else [item.step])]
+    return ":".join("" if end is None else _column_text(end) for end in ends)
 
 
 def callable_name(function: Callable[..., Any]) -> str:

@@ -187,7 +187,8 @@ class KernelSet(CheckedKernels):
                     groups.append(FeatureGroup.fit(columns, members, *data))
                 else:
                     groups.append(MappedGroup.fit(columns, members, *data, rng))
-        scalings = fit_scalings(groups, resolved, names, copies / copies.sum())
+        shares = copies / copies.sum()
+        scalings = fit_scalings(groups, resolved, names, shares, precision)
         clips: list[Clip | None] = [None] * len(resolved)
         fitted = cls(
             resolved, names, groups, scalings, n_columns, n_train, precision, clips

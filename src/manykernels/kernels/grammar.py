@@ -1,5 +1,6 @@
 """Kernels as short texts, ``kind[:param=value[,param=value...]][@columns]``.
 
+Names of kernels, ``kind[(param=value, ...)][#2][@columns]``, are such texts as well.
 And every other way to say which kernels are meant, down to none at all.
 """
 
@@ -13,7 +14,13 @@ from typing import Any
 from urllib.parse import unquote
 
 from manykernels.kernels.base import SHARED_FIELDS, Kernel, require_approximation
-from manykernels.kernels.columns import Columns, describe_columns
+from manykernels.kernels.columns import (
+    INTEGER,
+    RANGE,
+    Columns,
+    escape,
+    write_columns,
+)
 from manykernels.kernels.custom import Custom
 from manykernels.kernels.functions import (
     RBF,
@@ -46,13 +53,11 @@ KERNELS: dict[str, type[Kernel]] = {
 }
 ALIASES = {"poly": "polynomial", "gaussian": "rbf", "chi2": "chi_squared"}
 
-_RANGE = re.compile(r"(\d+)-(\d+)", re.ASCII)
-_SLICE = re.compile(r"((?:-?\d+)?):((?:-?\d+)?)(?::(-?\d+))?", re.ASCII)
-_INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
+# kind, brackets, parameters; a number that tells copies apart
+_NAME = re.compile(r"([^:(#]+)(?:(\()(.*)\))?(?:#\d+)?\s*", re.DOTALL)
 _FLOAT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 MOST_DIGITS = 18
 MOST_COLUMNS = 10_000_000  # in a range: a typing error must not cost all the memory
-_SPECIAL = "%+@;:,="
 _WORDS = {"none": None, "true": True, "false": False}
 
 
@@ -157,9 +162,15 @@ def parse_kernel(text: str) -> Kernel:
     RBF(gamma=0.5, columns='pixel*')
     >>> parse_kernel("polynomial:degree=2,center=true@0-2+5")
     Polynomial(degree=2, columns=(0, 1, 2, 5), center=True)
+
+    So are the names that fitted kernels have, where nobody gave them others:
+
+    >>> parse_kernel("rbf(gamma=0.1*scale)#2@b_*")
+    RBF(gamma='0.1*scale', columns='b_*')
     """
     head, at, where = text.strip().partition("@")
-    kind, _, options = head.partition(":")
+    found = _NAME.fullmatch(head)
+    kind, _, options = head.partition(":") if found is None else found.groups("")
     name = ALIASES.get(kind.strip().lower(), kind.strip().lower())
     if name not in KERNELS:
         close = get_close_matches(name, KERNELS, n=1)
@@ -192,7 +203,7 @@ def format_kernel(kernel: Kernel) -> str:
     settings = kernel.settings()
     columns = settings.pop("columns", None)
     options = ",".join(f"{key}={_format_value(v)}" for key, v in settings.items())
-    where = "" if columns is None else f"@{_format_columns(columns)}"
+    where = "" if columns is None else f"@{write_columns(columns)}"
     return kernel.kind + (f":{options}" if options else "") + where
 
 
@@ -218,7 +229,7 @@ def _parse_options(cls: type[Kernel], options: str) -> dict[str, Any]:
 def _parse_value(value: str) -> Any:
     if value.lower() in _WORDS:
         return _WORDS[value.lower()]
-    if _INTEGER.fullmatch(value):
+    if INTEGER.fullmatch(value):
         return _whole(value)
     return float(value) if _FLOAT.fullmatch(value) else unquote(value)
 
@@ -233,7 +244,7 @@ def _parse_columns(where: str, text: str) -> Columns:
         )
     for part in parts:
         columns += _parse_column(part, text)
-    if len(parts) == len(columns) == 1 and not _RANGE.fullmatch(parts[0]):
+    if len(parts) == len(columns) == 1 and not RANGE.fullmatch(parts[0]):
         return columns[0]  # type: ignore[no-any-return]
     if slice in map(type, columns):
         raise ValueError(
@@ -244,9 +255,9 @@ def _parse_columns(where: str, text: str) -> Columns:
 
 
 def _parse_column(part: str, text: str) -> list[Any]:
-    if _INTEGER.fullmatch(part):
+    if INTEGER.fullmatch(part):
         return [_whole(part)]
-    if found := _RANGE.fullmatch(part):
+    if found := RANGE.fullmatch(part):
         first, last = _whole(found[1]), _whole(found[2])
         if last < first:
             raise ValueError(
@@ -259,20 +270,28 @@ def _parse_column(part: str, text: str) -> list[Any]:
                 f"{text!r}; correct it, or write a slice such as 0:14."
             )
         return list(range(first, last + 1))
-    if found := _SLICE.fullmatch(part):
-        chosen = slice(*(_end(end) for end in found.groups()))
-        if chosen.step == 0:
-            raise ValueError(
-                f"the step of a slice of columns must not be 0, got {part!r} in "
-                f"{text!r}; leave it out."
-            )
-        return [chosen]
+    if ":" in part:
+        return [_parse_slice(part, text)]
     return [unquote(part)]
 
 
-def _end(text: str | None) -> int | None:
+def _parse_slice(part: str, text: str) -> slice:
+    """Numbers count as in Python; a slice of names includes its last one."""
+    ends = [_end(end) for end in part.split(":")]
+    if len(ends) > 3 or (len(ends) == 3 and (ends[2] == 0 or type(ends[2]) is str)):
+        raise ValueError(
+            f"a slice of columns must be first:last or first:last:step with a step "
+            f"other than 0, got {part!r} in {text!r}; write for instance 0:14."
+        )
+    return slice(*ends)
+
+
+def _end(text: str) -> int | str | None:
     """One part of a slice, which may be left out."""
-    return _whole(text) if text else None
+    text = text.strip()
+    if not text:
+        return None
+    return _whole(text) if INTEGER.fullmatch(text) else unquote(text)
 
 
 def _whole(text: str) -> int:
@@ -284,41 +303,7 @@ def _whole(text: str) -> int:
     return int(text)
 
 
-def _format_columns(columns: Any) -> str:
-    if callable(columns):
-        raise ValueError(
-            f"a column selector function cannot be written as text, got {columns!r}; "
-            f"use names or indices."
-        )
-    if not isinstance(columns, tuple):
-        return _format_column(columns)
-    texts = [item for item in columns if isinstance(item, str)]
-    if texts:
-        return "+".join(map(_format_column, columns))
-    joined = describe_columns(columns, most=None)
-    # One index in a list is written as a range, to be read back as a list.
-    return f"{joined}-{joined}" if joined.isdigit() else joined
-
-
-def _format_column(item: Any) -> str:
-    if not isinstance(item, str):
-        return describe_columns(item)
-    looks_numeric = any(p.fullmatch(item) for p in (_INTEGER, _RANGE, _SLICE))
-    return _escape(item, everything=looks_numeric)
-
-
 def _format_value(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return str(value).lower()
-    return _escape(value) if isinstance(value, str) else repr(value)
-
-
-def _escape(text: str, everything: bool = False) -> str:
-    """Special characters as %XX; all of them where the text looks like a number."""
-    everything = everything or text != text.strip()
-    return "".join(
-        "".join(f"%{byte:02X}" for byte in c.encode())
-        if everything or c in _SPECIAL
-        else c
-        for c in text
-    )
+    return escape(value) if isinstance(value, str) else repr(value)

@@ -29,7 +29,7 @@ from manykernels.base.stored import (
     Wholes,
     storable,
 )
-from manykernels.kernels.base import Kernel, require_nonnegative
+from manykernels.kernels.base import Kernel, require_nonnegative, require_range
 from manykernels.kernels.columns import select_columns
 
 # gamma * ||x||^2 above which float32 inner products spoil the fifth digit of an RBF.
@@ -73,7 +73,8 @@ class Rows:
 
     def astype(self, dtype: Any) -> Rows:
         """The same rows in another precision; their norms stay as they are."""
-        values = self.values.astype(dtype, copy=False)
+        with np.errstate(over="ignore"):  # scores of such rows are refused
+            values = self.values.astype(dtype, copy=False)
         if isinstance(values, np.ndarray):
             values = np.ascontiguousarray(values)
         return Rows(values, self.squares, self.shifts)
@@ -136,6 +137,10 @@ class FeatureGroup:
         Rows are held in the cheapest precision that keeps five digits.
         """
         values = read_columns(X, columns, members, kernels, names)
+        rows, offset = prepare_rows(values), None
+        largest = float(rows.squares.max(initial=0.0))
+        # Between two rows, a squared distance is at most four times a squared norm.
+        require_range(4.0 * largest, names[members[0]], dtype)
         steepest, precise = 0.0, False
         for f in members:
             kernels[f] = kernel = kernels[f].resolve(values, copies)
@@ -146,8 +151,7 @@ class FeatureGroup:
                 gamma = np.inf if kernel.compact else float(vars(kernel)["gamma"])
                 steepest = max(steepest, gamma)
         tiny = np.finfo(float).tiny
-        rows, offset = prepare_rows(values), None
-        if steepest * max(tiny, float(rows.squares.max())) > SAFE_EXPONENT:
+        if steepest * max(tiny, largest) > SAFE_EXPONENT:
             if not sp.issparse(values):
                 offset = np.asarray(values.mean(axis=0, dtype=np.float64))
                 rows = prepare_rows(values, offset)

@@ -14,7 +14,7 @@ import numpy as np
 
 from manykernels.base.arrays import Selection, Values
 from manykernels.base.stored import Floats, Maybe, Real, storable
-from manykernels.kernels.base import Kernel
+from manykernels.kernels.base import Kernel, require_range
 from manykernels.kernels.rows import (
     BLOCK_BYTES,
     inverse_roots,
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 # Below this share of the largest k(x, x) a centered value is only rounding.
 NOISE = 1e-10
+SMALLEST = float(np.finfo(np.float32).tiny)  # less has no inverse in float32
 
 
 @dataclass
@@ -115,7 +116,11 @@ class Scaling:
 
 
 def fit_scalings(
-    groups: list[Group], kernels: list[Kernel], names: list[str], shares: Values
+    groups: list[Group],
+    kernels: list[Kernel],
+    names: list[str],
+    shares: Values,
+    dtype: Any,
 ) -> list[Scaling]:
     """Training constants of every kernel; `shares` says how much each row counts."""
     scalings: list[Any] = [None] * len(kernels)
@@ -124,7 +129,9 @@ def fit_scalings(
         everything: Any = group.rows
         for f in group.members:
             kernel = kernels[f]
-            diagonal = group.diagonal(kernel, names[f], everything)
+            with np.errstate(over="ignore"):
+                diagonal = group.diagonal(kernel, names[f], everything)
+            require_range(float(diagonal.max()), names[f], dtype)
             scalings[f] = scaling = Scaling(diagonal)
             if kernel.center and kernel.has_features:
                 phi = group.features(kernel, everything)
@@ -165,7 +172,7 @@ def _fit_scaling(scaling: Scaling, kernel: Kernel, name: str, shares: Values) ->
         scaling.total = float(shares @ scaling.means)
         scaling.noise = NOISE * float(diagonal.max())
     centered = scaling.centered(diagonal, scaling.means)
-    if not (centered > scaling.noise).any():
+    if not (centered > max(scaling.noise, SMALLEST)).any():
         centering = " after centering" if kernel.center else ""
         raise ValueError(
             f"kernel {name!r} must have k(x, x) > 0 on some training row, got "

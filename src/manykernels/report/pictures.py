@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from manykernels.base.extras import require_library
+from manykernels.inputs.reporting import shortened
 from manykernels.solvers import Epoch
 
 if TYPE_CHECKING:
@@ -52,7 +53,9 @@ def plot_weights(
             color=COLORS[order.index(group) % len(COLORS)],
             label=f"{group} ({groups.count(group)} kernels, {total:.0%} of the weight)",
         )
-    ax.set_yticks(range(len(bars)), [bar.label for bar in bars], fontsize=8)
+    ax.set_yticks(
+        range(len(bars)), [shortened(bar.label, 40) for bar in bars], fontsize=8
+    )
     ax.invert_yaxis()
     ax.set_xlabel("kernel weight (all sum to 1)")
     ax.set_title("What the model listens to")

@@ -126,6 +126,7 @@ class Roles:
             None if wanted is None else find_column(wanted, names, n_columns)
             for wanted in (self.target, self.weight, self.group)
         )
+        require_apart(target=target, weight=weight, group=group)
         if names is not None and self.features is not None:
             place = {name: j for j, name in enumerate(names)}
             missing = [name for name in self.features if name not in place]
@@ -164,6 +165,18 @@ class Roles:
                 f"expected {self.n_features} columns as in training, got {found}; "
                 "leave out the others with --drop."
             )
+
+
+def require_apart(**roles: Any) -> None:
+    """Raise where one column has two roles."""
+    known: dict[Any, str] = {}
+    for role, place in roles.items():
+        if place is not None and place in known:
+            raise TableError(
+                f"expected a column of its own for --{role}, got that of "
+                f"--{known[place]}; name another, or leave one of the two out."
+            )
+        known[place] = role
 
 
 def find_column(wanted: str, names: list[str] | None, n_columns: int) -> int:

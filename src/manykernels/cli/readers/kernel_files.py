@@ -69,8 +69,13 @@ def _from_table(table: dict[str, Any]) -> Kernel:
             f'expected kind = "rbf" or another kernel in every [[kernel]], got '
             f"{kind!r}; name one."
         )
-    # The kind alone, without options: the grammar knows all kinds and spellings.
-    cls = type(parse_kernel(kind.partition("@")[0].partition(":")[0]))
+    plain = parse_kernel(kind)  # the grammar knows all kinds and spellings
+    if plain.settings():
+        raise TableError(
+            f"expected the kind alone in a [[kernel]], got {kind!r}; give settings and "
+            "columns lines of their own."
+        )
+    cls = type(plain)
     known = [field.name for field in fields(cls)]
     odd = sorted(set(settings) - set(known))
     if odd:

@@ -27,6 +27,7 @@ from manykernels.cli.readers.columns import (
     is_number,
     listed,
     readable,
+    require_apart,
     require_entries,
     require_finite,
     require_rows,
@@ -338,6 +339,7 @@ def read_npz(stream: BinaryIO, roles: Roles) -> Sample:
     The arrays are `X` (n, d) with optional `names`, or `kernels` (n, n_train, F); `y`
     and others are found under the names of their roles.
     """
+    require_apart(target=roles.target, weight=roles.weight, group=roles.group)
     with readable("a whole NPZ file"), zipfile.ZipFile(stream) as archive:
         names = archive.namelist()
         given = "kernels.npy" in names and "X.npy" not in names
