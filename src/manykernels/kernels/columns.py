@@ -202,10 +202,8 @@ def write_columns(columns: Any) -> str:
             runs[-1][1] = item
         else:
             runs.append([item, item])
-    # One index in a list is written as a range, to be read back as a list.
-    alone = len(columns) == 1 and isinstance(columns[0], int) and columns[0] >= 0
     return "+".join(
-        f"{first}-{last}" if first != last or alone else _column_text(first)
+        _column_text(first) if first == last else f"{first}-{last}"
         for first, last in runs
     )
 

@@ -203,8 +203,10 @@ def format_kernel(kernel: Kernel) -> str:
     settings = kernel.settings()
     columns = settings.pop("columns", None)
     options = ",".join(f"{key}={_format_value(v)}" for key, v in settings.items())
-    where = "" if columns is None else f"@{write_columns(columns)}"
-    return kernel.kind + (f":{options}" if options else "") + where
+    where = "" if columns is None else write_columns(columns)
+    if isinstance(columns, tuple) and where.isdigit():
+        where = f"{where}-{where}"  # to be read back as a list of one
+    return kernel.kind + (f":{options}" if options else "") + (where and f"@{where}")
 
 
 def _parse_options(cls: type[Kernel], options: str) -> dict[str, Any]:
