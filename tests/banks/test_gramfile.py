@@ -284,6 +284,18 @@ def test_a_foreign_description_is_refused(text: str | None, tmp_path: Path) -> N
         stored_file(fitted(), folder=tmp_path)
 
 
+def test_pipes_are_refused_without_waiting(tmp_path: Path) -> None:
+    file = stored_file(fitted(), folder=tmp_path)
+    file.description_path.unlink()
+    os.mkfifo(file.description_path)
+    with pytest.raises(GramFileError, match="expected the description of these kern"):
+        stored_file(fitted(), folder=tmp_path)
+    file.path.unlink()
+    os.mkfifo(file.path)
+    with pytest.raises(GramFileError, match="which is a folder or a device; delete it"):
+        stored_file(fitted(), folder=tmp_path)
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [

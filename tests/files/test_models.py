@@ -1,8 +1,6 @@
 """Models that can be mailed to a stranger: whole, exact, and only data."""
 
-import json
 import os
-import zipfile
 
 import numpy as np
 import pandas as pd
@@ -119,21 +117,6 @@ def test_unfitted_models_are_not_saved(tmp_path):
     assert not os.listdir(tmp_path)
 
 
-def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
-    path = tmp_path / "model"
-    fitted().save(path)
-    before = path.read_bytes()
-
-    def full(*_):
-        raise OSError("no space left on device")
-
-    monkeypatch.setattr(container_module.os, "replace", full)
-    with pytest.raises(OSError, match="no space left"):
-        fitted(C=7).save(path)
-    assert path.read_bytes() == before
-    assert os.listdir(tmp_path) == ["model"]
-
-
 # --- files that are not what they seem ---------------------------------------
 
 
@@ -167,39 +150,27 @@ def test_truncated(saved, share):
 def test_foreign_files(tmp_path):
     path = tmp_path / "model"
     path.write_text("hello")
-    with pytest.raises(ModelFileError, match="no whole archive"):
-        mk.load(path)
     np.savez(tmp_path / "other.npz", a=np.ones(3))
-    with pytest.raises(ModelFileError, match="some other zip archive"):
-        mk.load(tmp_path / "other.npz")
+    for foreign in (path, tmp_path / "other.npz"):
+        with pytest.raises(ModelFileError, match="does not begin as one"):
+            mk.load(foreign)
 
 
 def test_tampered(saved):
-    with zipfile.ZipFile(saved) as archive:
-        parts = {name: archive.read(name) for name in archive.namelist()}
-    document = json.loads(parts["document.json"])
-    document["content"]["fitted"]["temperature_"] = 1.0
-    parts["document.json"] = json.dumps(document).encode()
-    with zipfile.ZipFile(saved, "w") as archive:
-        for name, payload in parts.items():
-            archive.writestr(name, payload)
+    whole = saved.read_bytes()
+    assert b'"n_features_in_":4' in whole
+    saved.write_bytes(whole.replace(b'"n_features_in_":4', b'"n_features_in_":5'))
     with pytest.raises(ModelFileError, match="checksum does not match"):
         mk.load(saved)
 
 
-def test_newer_version(saved, monkeypatch):
-    monkeypatch.setattr(container_module, "VERSION", 3)
+@pytest.mark.parametrize("other", [1, 2, 4])
+def test_other_versions(other, saved, monkeypatch):
+    monkeypatch.setattr(container_module, "VERSION", other)
     fitted().save(saved)
     monkeypatch.undo()
-    with pytest.raises(ModelFileError, match="of version 2, got version 3"):
-        mk.load(saved)
-
-
-def test_older_version(saved, monkeypatch):
-    monkeypatch.setattr(container_module, "VERSION", 1)
-    fitted().save(saved)
-    monkeypatch.undo()
-    with pytest.raises(ModelFileError, match="got version 1 in .*wrote it, or a newer"):
+    message = f"of version 3, got version {other} in .*wrote it, or a newer"
+    with pytest.raises(ModelFileError, match=message):
         mk.load(saved)
 
 
@@ -292,13 +263,6 @@ def test_no_size_in_a_file_is_believed(tmp_path):
     write_container(path, content, arrays)
     with pytest.raises(ModelFileError, match="mixes up parts"):
         mk.load(path)
-
-
-def test_only_regular_files_are_read(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    for path in (tmp_path / "pipe", tmp_path):
-        with pytest.raises(ModelFileError, match="no regular file"):
-            mk.load(path)
 
 
 def test_labels_that_files_cannot_hold_are_refused(tmp_path):

@@ -25,12 +25,14 @@ import numpy as np
 from manykernels.banks.bands import BAND, FLOAT16, bands, fill_right, require_half_range
 from manykernels.banks.fingerprint import fingerprint
 from manykernels.base.arrays import Index, Values
+from manykernels.base.disk import regular_file, replacing
 from manykernels.base.machine import in_slices, require_disk
 from manykernels.kernels import KernelSet
 
 FORMAT = "manykernels gram stack"
 VERSION = 1
 CHUNK_BYTES = 4 << 20  # read at a time when a band is checked
+DESCRIPTION_BYTES, BAND_BYTES = 1000, 20  # more than its texts and numbers take
 UNKNOWN = -1  # in place of the checksum of a band that is not finished
 
 logger = logging.getLogger(__name__)
@@ -133,7 +135,7 @@ class GramFile:
     def _checksums(self) -> list[int]:
         """The description's checksums, once it is known to be ours."""
         try:
-            found = json.loads(self.description_path.read_text(encoding="utf-8"))
+            found = json.loads(self._description())
             checksums = found.pop("checksums")
             right = found == self._about() and self._plausible(checksums)
         except (OSError, ValueError, AttributeError, KeyError, TypeError):
@@ -145,6 +147,13 @@ class GramFile:
                 "delete both files or choose another folder."
             )
         return list(checksums)
+
+    def _description(self) -> bytes:
+        """The text of the description; a longer one cannot be ours."""
+        with regular_file(self.description_path) as stream:
+            return stream.read(
+                DESCRIPTION_BYTES + BAND_BYTES * len(bands(self.shape[0]))
+            )
 
     def _plausible(self, checksums: Any) -> bool:
         return len(checksums) == len(bands(self.shape[0])) and all(
@@ -202,15 +211,16 @@ class GramFile:
             stream.seek(rows.start * self.row_bytes)
             while left:
                 left = left[stream.write(left) :]
+            if self.identity:  # its checksum must not reach the disk before it does
+                os.fsync(stream.fileno())
 
     def _describe(self, checksums: list[int]) -> None:
-        """Replace the description; it is there whole or not at all."""
+        """Replace the description of a file that may be found again."""
+        if not self.identity:
+            return
         text = json.dumps({**self._about(), "checksums": checksums})
-        # Whoever writes holds the lock, so one name will do, and no litter remains.
-        draft = self.path.with_suffix(".json.draft")
-        with self._writing():
-            draft.write_text(text, encoding="utf-8")
-            os.replace(draft, self.description_path)
+        with replacing(self.description_path) as stream:
+            stream.write(text.encode())
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -247,6 +257,11 @@ class GramFile:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             if not self.path.exists():
                 self.path.touch()
+        if not self.path.is_file():
+            raise GramFileError(
+                f"expected a file of kernel values, got {str(self.path)!r}, which is a "
+                "folder or a device; delete it or choose another folder."
+            )
         with self._open("rb") as stream:
             with suppress(ImportError, OSError):
                 import fcntl

@@ -21,6 +21,7 @@ from manykernels.kernels.columns import callable_name
 
 DTYPES = ("float32", "float64")
 RIVALS = "manykernels.compare"  # imported when a file names one of its classes
+TAKEN = np.empty(0)  # stands where an array has been used
 Functions = Mapping[str, Callable[..., Any]]
 
 
@@ -82,7 +83,11 @@ def to_plain(value: Any, arrays: Arrays) -> Any:
 
 
 def from_plain(value: Any, arrays: Arrays, functions: Functions | None = None) -> Any:
-    """The inverse of `to_plain`; custom kernels find their function in `functions`."""
+    """The inverse of `to_plain`; custom kernels find their function in `functions`.
+
+    Arrays are taken out of `arrays`: one that is used twice would cost more memory than
+    its bytes in the file.
+    """
     if isinstance(value, list):
         return [from_plain(item, arrays, functions) for item in value]
     if not isinstance(value, dict):
@@ -178,7 +183,10 @@ def _function(wanted: Any, functions: Functions) -> Callable[..., Any]:
 def _array(position: Any, arrays: Arrays) -> np.ndarray:
     if type(position) is not int or not 0 <= position < len(arrays):
         raise ValueError(f"there is no array {position!r}")
-    return arrays[position]
+    found, arrays[position] = arrays[position], TAKEN
+    if found is TAKEN:
+        raise ValueError(f"array {position} is used twice")
+    return found
 
 
 def _texts(items: Any) -> np.ndarray:

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from manykernels.base.stored import Fields, Maybe, check_fields
 from manykernels.files.container import (
     Arrays,
+    Limit,
     ModelFileError,
     read_container,
     write_container,
@@ -49,7 +50,8 @@ class Saved:
 
         `manykernels.load` reads it: an estimator of the same class with the same
         predictions to the bit. Training kernels are not kept, nor any rows where the
-        model needs none. The file appears whole or not at all. Callbacks, paths, and
+        model needs none. The file appears whole or not at all, with the permissions
+        that `open` would give it, and where a link points to. Callbacks, paths, and
         objects from elsewhere such as splitters, scorers and random states are not
         saved: these parameters have their defaults afterwards.
 
@@ -138,17 +140,23 @@ class Saved:
         }
 
 
-def load(path: Any, functions: Functions | None = None) -> Any:
+def load(
+    path: Any, functions: Functions | None = None, memory_limit: Limit = None
+) -> Any:
     """The estimator that `save` wrote; its predictions are the same to the bit.
 
     Nothing from the file is run. A file that is truncated, changed, foreign or of
-    another version raises one ModelFileError.
+    another version raises one ModelFileError. Its checksum shows that it is whole, not
+    who wrote it.
 
     Parameters
     ----------
     path : str or path
     functions : mapping of str to callable, optional
         Functions of custom kernels by name, which a file cannot hold.
+    memory_limit : int, float or str, optional
+        Bytes, or text such as "1GB", that the loading may take; a file that might need
+        more is refused before it is read. By default four times its size and 100 MB.
 
     Examples
     --------
@@ -159,7 +167,7 @@ def load(path: Any, functions: Functions | None = None) -> Any:
     >>> mk.load(path).predict([[0.2]]).tolist()
     ['low']
     """
-    content, arrays = read_container(path)
+    content, arrays = read_container(path, memory_limit)
     try:
         return _restore(content, arrays, functions)
     except ModelFileError:
