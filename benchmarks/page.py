@@ -2,7 +2,7 @@
 
 python benchmarks/page.py writes all tables, figures in running text, daggers and
 pictures; --check only says which pages are not up to date. A table stands between
-<!-- table: NAME --> and <!-- end --> (see contest/tables.py), a figure before a comment
+<!-- table: NAME --> and <!-- end --> (see tables.py), a figure before a comment
 that says where it comes from (see figures.py), and both have a dagger while the code
 they measure has changed since. <!-- legend --> says what that means.
 """
@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import evidence
-from contest.tables import TABLES
 from evidence import standing
 from figures import DAGGER, MARK, shown
+from tables import TABLES
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
