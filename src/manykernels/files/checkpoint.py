@@ -3,22 +3,36 @@
 from __future__ import annotations
 
 import hashlib
+import numbers
 import os
 import time
+import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from manykernels.banks.fingerprint import fingerprint
-from manykernels.files.container import read_container, write_container
+from manykernels.files.container import (
+    ModelFileError,
+    read_container,
+    write_container,
+)
 from manykernels.files.plain import from_plain, to_plain
 from manykernels.kernels import KernelSet
 from manykernels.solvers import Problem
-from manykernels.solvers.loop import State
+from manykernels.solvers.loop import SolveResult, State, relative_gap
 
 PAUSE = 20.0  # times as long as the last save took: saving takes 5 % at most
+# A certificate of a resumed search may be as far from its evaluation as rounding brings
+# it: parts of the gap, and of the objective.
+SHARE_OF_GAP, SHARE_OF_VALUE = 1e-6, 1e-12
+
+
+class CheckpointWarning(UserWarning):
+    """A checkpoint could not be written, or did not hold what it claimed."""
 
 
 class FileCheckpoint:
@@ -34,6 +48,7 @@ class FileCheckpoint:
     def __init__(self, path: str | os.PathLike[str], identity: str) -> None:
         self.path = Path(path)
         self.identity = identity
+        self.resumed = False
         self._next = -np.inf
 
     def load(self) -> State | None:
@@ -47,41 +62,67 @@ class FileCheckpoint:
                 f"{os.fspath(self.path)!r}, which belongs to other data or settings; "
                 "choose another file, or delete it."
             )
-        return dict(from_plain(content["state"], arrays))
+        try:
+            state = dict(from_plain(content["state"], arrays))
+        except Exception as error:
+            raise self.broken(error) from error
+        self.resumed = True
+        return state
 
     def save(self, state: Callable[[], State], last: bool) -> None:
-        """Write the state, unless one was written a moment ago and more will come."""
+        """Write the state, unless one was written a moment ago and more will come.
+
+        A state that cannot be written is a warning: the fit is worth more than it.
+        """
         began = time.perf_counter()
         if began < self._next and not last:
             return
         arrays: list[np.ndarray] = []
         content = {"fit": self.identity, "state": to_plain(state(), arrays)}
-        write_container(self.path, content, arrays)
+        try:
+            write_container(self.path, content, arrays)
+        except OSError as error:
+            warnings.warn(
+                f"A checkpoint was not written, and the fit goes on: {error}",
+                CheckpointWarning,
+                stacklevel=2,
+            )
         ended = time.perf_counter()
         self._next = ended + PAUSE * (ended - began)
 
+    def broken(self, error: Exception) -> ModelFileError:
+        """What to say of a file that no search has written."""
+        return ModelFileError(
+            f"expected the state of a fit in the checkpoint {os.fspath(self.path)!r}, "
+            f"got parts that do not fit together ({error}); delete it."
+        )
+
 
 def open_checkpoint(
-    path: Any, kernels: KernelSet, problem: Problem, solver: Any
+    path: Any, kernels: KernelSet, problem: Problem, solver: Any, seed: Any = None
 ) -> FileCheckpoint | None:
-    """The checkpoint for this very problem and solver, or None without a path."""
+    """The checkpoint for this very problem, solver and seed, or None without a path."""
     if path is None:
         return None
     folder = Path(path).resolve().parent
-    if not folder.is_dir():
+    if not (folder.is_dir() and os.access(folder, os.W_OK)):
         raise ValueError(
-            "checkpoint must be a file in an existing folder, got "
-            f"{os.fspath(path)!r}; create the folder first."
+            "checkpoint must be a file in an existing folder that may be written to, "
+            f"got {os.fspath(path)!r}; create the folder first."
         )
-    return FileCheckpoint(path, _identity(kernels, problem, solver))
+    return FileCheckpoint(path, _identity(kernels, problem, solver, seed))
 
 
-def _identity(kernels: KernelSet, problem: Problem, solver: Any) -> str:
-    """What the course of a fit depends on; not how far it should go."""
+def _identity(kernels: KernelSet, problem: Problem, solver: Any, seed: Any) -> str:
+    """What the course of a fit depends on; not how far it should go.
+
+    A seed that is drawn anew in every run binds nothing: the state has its own.
+    """
     settings = {
         key: value
         for key, value in vars(solver).items()
-        if key not in ("tol", "max_iter", "random_state")
+        if key not in ("tol", "max_iter")
+        and not isinstance(value, np.random.Generator | np.random.RandomState)
     }
     words = [
         fingerprint(kernels),
@@ -90,8 +131,42 @@ def _identity(kernels: KernelSet, problem: Problem, solver: Any) -> str:
         repr((problem.norm.p, problem.C, problem.n_outputs)),
         type(solver).__name__,
         repr(sorted(settings.items())),
+        str(seed) if isinstance(seed, numbers.Integral) else "drawn",
     ]
     digest = hashlib.sha256("\n".join(words).encode())
     digest.update(problem.target.tobytes())
     digest.update(problem.sample_weight.tobytes())
     return digest.hexdigest()
+
+
+def certified_anew(problem: Problem, result: SolveResult, tol: float) -> SolveResult:
+    """The result with objective and gap from the kernels, whatever a file claimed.
+
+    Values that differ by rounding stay as they are: a resumed fit has the same bits.
+    """
+    objective = gap = np.nan
+    if np.shape(result.dual_coef) in ((), result.model.coef.shape):
+        with np.errstate(all="ignore"):  # of a forged file, which is found out below
+            objective = problem.objective(result.model)
+            gap = problem.duality_gap(result.model, result.dual_coef)
+    if not (np.isfinite(objective) and np.isfinite(gap)):
+        raise ValueError(
+            "expected a checkpoint with the state of this fit, got one that leads to "
+            "no finite scores; delete the checkpoint and fit again."
+        )
+    rounding = SHARE_OF_GAP * abs(gap) + SHARE_OF_VALUE * abs(objective)
+    if max(objective - result.objective, gap - result.duality_gap) <= rounding:
+        return result
+    warnings.warn(
+        "The checkpoint claimed more than its state is worth: a duality gap of "
+        f"{result.duality_gap:.3g} at {result.objective:.6g}, where the kernels give "
+        f"{gap:.3g} at {objective:.6g}; the latter was kept.",
+        CheckpointWarning,
+        stacklevel=2,
+    )
+    return replace(
+        result,
+        objective=objective,
+        duality_gap=max(gap, 0.0),
+        converged=relative_gap(objective, objective - gap) <= tol,
+    )

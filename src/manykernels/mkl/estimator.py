@@ -21,7 +21,7 @@ from manykernels.base.stored import (
     require_all,
 )
 from manykernels.files import Saved, by_weight, certificate
-from manykernels.files.checkpoint import open_checkpoint
+from manykernels.files.checkpoint import certified_anew, open_checkpoint
 from manykernels.inputs import reporting
 from manykernels.inputs.data import RowsEstimator, training_kernels
 from manykernels.inputs.parameters import Rules, check_parameters, draw_seed
@@ -111,15 +111,18 @@ class MKLEstimator(Saved, RowsEstimator):
         """The best model that the solver finds."""
         solver = self._make_solver(data.seed)
         # Solvers from elsewhere need not know about checkpoints.
-        options = {}
-        if getattr(self, "checkpoint", None) is not None:
-            saved = open_checkpoint(self.checkpoint, data.kernels, problem, solver)
-            options = {"checkpoint": saved}
+        path = getattr(self, "checkpoint", None)
+        saved = open_checkpoint(
+            path, data.kernels, problem, solver, seed=self.random_state
+        )
+        options = {} if saved is None else {"checkpoint": saved}
         callback = self.callback
         if self.verbose:
             callback = reporting.progress_callback(1, self.tol, callback)
         with reporting.shown_log() if self.verbose else nullcontext():
             result = solver.solve(problem, start, callback, **options)
+        if saved is not None and saved.resumed:
+            result = certified_anew(problem, result, getattr(solver, "tol", self.tol))
         if not result.converged:
             reporting.warn_unless_converged(solver, result)
         self.dual_point_ = result.dual_coef

@@ -13,6 +13,7 @@ import numpy as np
 from manykernels.banks.base import block_norms, support_of
 from manykernels.base.arrays import Array, Index
 from manykernels.base.machine import one_blas_thread
+from manykernels.base.stored import Real, Wholes, require_all
 from manykernels.losses.classification import margins
 from manykernels.solvers.loop import (
     Callback,
@@ -176,7 +177,12 @@ class AscentRounds(Resumable):
 
     def restore(self, state: State) -> None:
         """Go on from an earlier state; the working set's kernel is made anew."""
+        rows = state["rows"]
+        Wholes(None, low=0, below=self.problem.n_rows).check("rows", rows, {})
+        require_all("the search", {"rows": np.all(rows[:-1] < rows[1:])})
+        self.rows = rows
         super().restore(state)
+        Real(0.0, above=True).check("goal", self.goal, {})
         self._work = None
 
     def _measure(self, work: WorkingSet, weights: Array, norms: Array) -> float:

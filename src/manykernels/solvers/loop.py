@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Protocol
@@ -161,10 +162,18 @@ class Best:
 
     def restore(self, state: State) -> None:
         """The inverse of `state`."""
+        require_alike("coef", state["coef"], self.model.coef)
+        require_alike("weights", state["weights"], self.model.weights)
+        if state["dual_coef"] is not None:
+            require_alike("dual_coef", state["dual_coef"], self.model.coef)
+        for name in ("objective", "dual_bound"):
+            require_alike(name, state[name], np.inf)
         self.model = Expansion(state["coef"], state["weights"])
         self.objective, self.dual_bound = state["objective"], state["dual_bound"]
         self.dual_coef = state["dual_coef"]
         self.history = [Epoch(*line) for line in state["history"]]
+        for value in (value for line in self.history for value in line):
+            require_alike("history", value, np.inf)
 
 
 def run(
@@ -185,13 +194,15 @@ def run(
     best, began = Best(start), time.perf_counter()
     saved = None if checkpoint is None else checkpoint.load()
     if saved is not None:
-        best.restore(saved["best"])
-        search.restore(saved["search"])
+        with _blaming_the_checkpoint():
+            best.restore(saved["best"])
+            search.restore(saved["search"])
         began -= best.history[-1].time if best.history else 0.0
     whole_state = partial(_whole_state, best, search)
     stopped = False
+    iterates = search.iterates() if saved is None else _resumed(search)
     try:
-        for iterate in search.iterates() if not best.done(tol, patience) else ():
+        for iterate in iterates if not best.done(tol, patience) else ():
             if iterate is not None:
                 line = best.add(iterate, time.perf_counter() - began)
                 stopped = callback is not None and bool(callback(line))
@@ -207,6 +218,51 @@ def run(
         stopped = True
         _warn_of_interruption(best)
     return best.result(tol, stopped)
+
+
+def _resumed(search: Search) -> Iterator[Iterate | None]:
+    """The rounds of a search that goes on; errors of the callback are not its own."""
+    with _blaming_the_checkpoint():
+        yield from search.iterates()
+
+
+@contextmanager
+def _blaming_the_checkpoint() -> Iterator[None]:
+    """A state that no search has written leads anywhere: say where it came from."""
+    try:
+        yield
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        raise ValueError(
+            "expected a checkpoint with the state of this search, got one from which "
+            f"it cannot go on ({type(error).__name__}: {error}); delete the checkpoint "
+            "and fit again."
+        ) from error
+
+
+def require_alike(name: str, found: Any, present: Any) -> None:
+    """Raise a ValueError unless a stored value has the form of the present one.
+
+    Compiled loops believe the shapes of arrays. What is None or empty at present may
+    become anything.
+
+    Examples
+    --------
+    >>> require_alike("coef", np.zeros(3), np.ones(2))
+    Traceback (most recent call last):
+    ValueError: coef must be float64 of shape (2,), got float64 of shape (3,)
+    """
+    if isinstance(present, np.ndarray) and present.size:
+        forms = [
+            f"{getattr(value, 'dtype', type(value))} of shape {np.shape(value)}"
+            for value in (present, found)
+        ]
+        if forms[0] != forms[1] or not isinstance(found, np.ndarray):
+            raise ValueError(f"{name} must be {forms[0]}, got {forms[1]}")
+        if np.isfinite(present).all() and not np.isfinite(found).all():
+            raise ValueError(f"{name} must hold finite numbers, got others")
+    elif isinstance(present, int | float | np.number):
+        if not isinstance(found, int | float) or np.isnan(found):
+            raise ValueError(f"{name} must be a number, got {found!r}")
 
 
 def _whole_state(best: Best, search: Search) -> State:
@@ -253,6 +309,7 @@ class Resumable:
             elif isinstance(part, np.random.Generator):
                 part.bit_generator.state = state[key]
             else:
+                require_alike(key, state[key], part)
                 setattr(self, key, state[key])
 
 

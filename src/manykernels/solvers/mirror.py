@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from manykernels.banks.base import Bank
 from manykernels.base.arrays import Array, Index, Values
 from manykernels.base.machine import one_blas_thread
+from manykernels.base.stored import Wholes, require_all
 from manykernels.hot.mirror import MirrorRule, MirrorState, hinge_sums, mirror_pass
 from manykernels.norms.group import p_norm, p_norms
 from manykernels.solvers.loop import (
@@ -25,6 +26,7 @@ from manykernels.solvers.loop import (
     Resumable,
     SolveResult,
     State,
+    require_alike,
     run,
 )
 from manykernels.solvers.problem import (
@@ -185,7 +187,10 @@ class MirrorDescent:
 
     def restore(self, stored: State) -> None:
         """Go on from `stored` as if there had been no interruption."""
-        self.state = MirrorState(*stored["state"])
+        found = MirrorState(*stored["state"])
+        for name, value in found._asdict().items():
+            require_alike(name, value, getattr(self.state, name))
+        self.state = found
         self.cache.restore(stored["cache"])
 
     def run_pass(self, rule: MirrorRule, order: NDArray[np.int64]) -> int:
@@ -395,4 +400,6 @@ class RowCache:
         self._owners[:] = -1
         self._batches = []
         for place, batch in state["batches"]:
+            Wholes(None, low=0, below=self.bank.n_rows).check("batch", batch, {})
+            require_all("the cache", {"batch": 0 < len(batch) <= PREFETCH})
             self._take(int(place), batch)
