@@ -139,16 +139,19 @@ def _identity(kernels: KernelSet, problem: Problem, solver: Any, seed: Any) -> s
     return digest.hexdigest()
 
 
-def certified_anew(problem: Problem, result: SolveResult, tol: float) -> SolveResult:
+def certified_anew(
+    problem: Problem, result: SolveResult, tol: float | None
+) -> SolveResult:
     """The result with objective and gap from the kernels, whatever a file claimed.
 
     Values that differ by rounding stay as they are: a resumed fit has the same bits.
     """
     objective = gap = np.nan
-    if np.shape(result.dual_coef) in ((), result.model.coef.shape):
+    dual_coef = result.model.coef if result.dual_coef is None else result.dual_coef
+    if dual_coef.shape == result.model.coef.shape:
         with np.errstate(all="ignore"):  # of a forged file, which is found out below
             objective = problem.objective(result.model)
-            gap = problem.duality_gap(result.model, result.dual_coef)
+            gap = problem.duality_gap(result.model, dual_coef)
     if not (np.isfinite(objective) and np.isfinite(gap)):
         raise ValueError(
             "expected a checkpoint with the state of this fit, got one that leads to "
@@ -168,5 +171,5 @@ def certified_anew(problem: Problem, result: SolveResult, tol: float) -> SolveRe
         result,
         objective=objective,
         duality_gap=max(gap, 0.0),
-        converged=relative_gap(objective, objective - gap) <= tol,
+        converged=relative_gap(objective, objective - gap) <= (tol or 0.0),
     )
