@@ -1,23 +1,34 @@
 """manykernels: learn which kernels to trust."""
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from manykernels import banks, datasets, kernels, losses, norms, solvers
-from manykernels.banks import Storage
-from manykernels.chains import SequenceLabeler
-from manykernels.files import load
-from manykernels.mkl import (
-    MKLClassifier,
-    MKLClassifierCV,
-    MKLRegressor,
-    MKLRegressorCV,
-    kernel_alignments,
-    rank_kernels,
-)
-from manykernels.products import PolynomialMKLClassifier, PolynomialMKLRegressor
-from manykernels.solvers.budget import Budget
-from manykernels.trees import DependencyParser
+if TYPE_CHECKING:
+    from manykernels import (
+        banks,
+        chains,
+        datasets,
+        kernels,
+        losses,
+        norms,
+        products,
+        solvers,
+        trees,
+    )
+    from manykernels.banks import Storage
+    from manykernels.chains import SequenceLabeler
+    from manykernels.files import load
+    from manykernels.mkl import (
+        MKLClassifier,
+        MKLClassifierCV,
+        MKLRegressor,
+        MKLRegressorCV,
+        kernel_alignments,
+        rank_kernels,
+    )
+    from manykernels.products import PolynomialMKLClassifier, PolynomialMKLRegressor
+    from manykernels.solvers.budget import Budget
+    from manykernels.trees import DependencyParser
 
 __version__ = "0.1.0"
 
@@ -31,7 +42,6 @@ __all__ = [
     "PolynomialMKLClassifier",
     "PolynomialMKLRegressor",
     "SequenceLabeler",
-    "Storage",
     "Storage",
     "__version__",
     "banks",
@@ -50,10 +60,34 @@ __all__ = [
     "trees",
 ]
 
-LAZY = ("compare", "report")  # imported when asked for: most fits need neither
+# Imported when asked for: a fit needs few of the rooms, and `load` only one.
+HOMES = {
+    "Budget": "solvers.budget",
+    "DependencyParser": "trees",
+    "MKLClassifier": "mkl",
+    "MKLClassifierCV": "mkl",
+    "MKLRegressor": "mkl",
+    "MKLRegressorCV": "mkl",
+    "PolynomialMKLClassifier": "products",
+    "PolynomialMKLRegressor": "products",
+    "SequenceLabeler": "chains",
+    "Storage": "banks",
+    "kernel_alignments": "mkl",
+    "load": "files",
+    "rank_kernels": "mkl",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name in LAZY:
-        return import_module(f"manykernels.{name}")
-    raise AttributeError(f"module 'manykernels' has no attribute {name!r}")
+    if name not in __all__:
+        raise AttributeError(f"module 'manykernels' has no attribute {name!r}")
+    if name in HOMES:
+        found = getattr(import_module(f"manykernels.{HOMES[name]}"), name)
+    else:
+        found = import_module(f"manykernels.{name}")
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return __all__

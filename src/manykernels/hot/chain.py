@@ -13,9 +13,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from manykernels.hot.lazy import njit
 from manykernels.hot.prox import ENTRIES, prox_step, prox_steps
 
 # Sums of exponentials below this are computed again without their common factor.

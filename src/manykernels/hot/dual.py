@@ -7,7 +7,8 @@ subject to a_ik <= bound_i * 1[k = y_i], sum_k a_ik = 0.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from manykernels.hot.lazy import njit
 
 # Relative to a row's bound: smaller changes are rounding, not progress.
 NEGLIGIBLE = 1e-13

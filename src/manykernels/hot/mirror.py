@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from manykernels.hot.lazy import njit
 
 # The first step of Pegasos shrinks by 1 - 1 up to rounding.
 VANISHING = 1e-12

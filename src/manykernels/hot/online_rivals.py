@@ -7,7 +7,8 @@ factor with w_f = block_scale_f theta_f; scalars[1] counts the rows seen.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from manykernels.hot.lazy import njit
 
 
 @njit(cache=True)

@@ -14,8 +14,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from manykernels.hot.lazy import njit
 
 # The one table of regularizer terms: compiled loops know a term by its place here.
 KINDS = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numba import njit
+from manykernels.hot.lazy import njit
 
 # Changes below this share of a row's scale are rounding, not progress.
 NEGLIGIBLE = 1e-15

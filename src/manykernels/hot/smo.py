@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from manykernels.hot.lazy import njit
 
 NEGLIGIBLE = 1e-13  # relative to a row's bound: smaller steps are rounding
 TRIALS = 60  # of a line search

@@ -7,7 +7,8 @@ rows, so a row is one contiguous stream from memory.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from manykernels.hot.lazy import njit
 
 
 @njit(cache=True, fastmath=True, nogil=True)

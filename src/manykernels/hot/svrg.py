@@ -14,8 +14,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from manykernels.hot.lazy import njit
 
 LOG, SMOOTHED_HINGE, SQUARED_HINGE, SQUARED, HUBER = range(5)
 SMALLEST_SCALE = 1e-100

@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from manykernels.hot.lazy import njit
 from manykernels.hot.prox import prox_steps
 
 NOTHING = -np.inf

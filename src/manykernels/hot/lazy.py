@@ -1,0 +1,46 @@
+"""Loops that numba compiles, or reads from its cache, when they are first called.
+
+Importing numba takes as long as importing numpy and scipy together, and who only
+loads a model and predicts needs no loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import update_wrapper
+from threading import RLock
+from typing import Any
+
+_making = RLock()  # two threads would compile everything twice
+
+
+class Loop:
+    """A function of arrays and plain numbers, compiled at its first call."""
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+        update_wrapper(self, function)
+        self.py_func = function
+        self._options = options
+        self._made: Any = None
+        self._ready: Any = None  # made, and the loops that it calls as well
+
+    def __call__(self, *arguments: Any) -> Any:
+        return (self._ready or self.compiled())(*arguments)
+
+    def compiled(self) -> Any:
+        """Numba's own object; it looks for the loops it calls among the globals."""
+        with _making:
+            if self._made is None:
+                from numba import njit
+
+                self._made = njit(**self._options)(self.py_func)
+                names = self.py_func.__globals__
+                loops = {k: v for k, v in names.items() if isinstance(v, Loop)}
+                names.update({key: loop.compiled() for key, loop in loops.items()})
+                self._ready = self._made
+        return self._made
+
+
+def njit(**options: Any) -> Callable[[Callable[..., Any]], Loop]:
+    """As numba's decorator, without importing numba yet."""
+    return lambda function: Loop(function, options)
