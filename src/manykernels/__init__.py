@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         MKLRegressorCV,
         kernel_alignments,
         rank_kernels,
+        warm_up,
     )
     from manykernels.products import PolynomialMKLClassifier, PolynomialMKLRegressor
     from manykernels.solvers.budget import Budget
@@ -58,6 +59,7 @@ __all__ = [
     "report",
     "solvers",
     "trees",
+    "warm_up",
 ]
 
 # Imported when asked for: a fit needs few of the rooms, and `load` only one.
@@ -75,6 +77,7 @@ HOMES = {
     "kernel_alignments": "mkl",
     "load": "files",
     "rank_kernels": "mkl",
+    "warm_up": "mkl",
 }
 
 

@@ -14,6 +14,7 @@ from manykernels.cli.fit import fit
 from manykernels.cli.label import label
 from manykernels.cli.models import evaluate, inspect, predict
 from manykernels.cli.parse import parse
+from manykernels.inputs.reporting import say, shown_log
 
 
 def bench(
@@ -48,6 +49,18 @@ def find_benchmarks() -> Path:
     )
 
 
+def warm_up() -> None:
+    """Compile the loops for this machine now, so that no fit has to wait for it.
+
+    manykernels warm-up
+    """
+    from manykernels.mkl import warm_up
+
+    with shown_log():
+        warm_up()
+    say("ready: fits start at once")
+
+
 app = typer.Typer(
     help="Multiple kernel learning with certified solutions.",
     no_args_is_help=True,
@@ -55,7 +68,7 @@ app = typer.Typer(
     # Tracebacks with local variables are long and say little to most people.
     pretty_exceptions_show_locals=False,
 )
-for command in (fit, predict, evaluate, inspect, label, parse, demo, bench):
+for command in (fit, predict, evaluate, inspect, label, parse, demo, bench, warm_up):
     app.command()(plain_errors(command))
 
 

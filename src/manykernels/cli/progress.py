@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from manykernels.cli.errors import INTERRUPTED, one_line, printable
-from manykernels.inputs.reporting import epoch_text
+from manykernels.inputs.reporting import epoch_text, shown_log
 from manykernels.solvers.loop import InterruptedFitWarning
 
 Tell = Callable[[str], None]
@@ -44,7 +44,7 @@ def watched(
             model.set_params(verbose=int(verbose))
             yield seen
         else:
-            with changing_line(console, "preparing") as tell:
+            with changing_line(console, "preparing") as tell, shown_log(tell):
                 model.set_params(callback=lambda line: tell(epoch_text(line)))
                 yield seen
     model.set_params(verbose=0, callback=None)

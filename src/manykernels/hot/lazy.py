@@ -6,11 +6,13 @@ loads a model and predicts needs no loop.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
-from functools import update_wrapper
+from functools import cache, update_wrapper
 from threading import RLock
 from typing import Any
 
+logger = logging.getLogger(__name__)
 _making = RLock()  # two threads would compile everything twice
 
 
@@ -33,6 +35,7 @@ class Loop:
             if self._made is None:
                 from numba import njit
 
+                _log_compilation()
                 self._made = njit(**self._options)(self.py_func)
                 names = self.py_func.__globals__
                 loops = {k: v for k, v in names.items() if isinstance(v, Loop)}
@@ -44,3 +47,23 @@ class Loop:
 def njit(**options: Any) -> Callable[[Callable[..., Any]], Loop]:
     """As numba's decorator, without importing numba yet."""
     return lambda function: Loop(function, options)
+
+
+@cache
+def _log_compilation() -> None:
+    """Log the first loop that is not in the cache: who fits now has to wait."""
+    from numba.core import event
+
+    class Teller(event.Listener):  # type: ignore[misc]
+        told = False
+
+        def on_start(self, start: Any) -> None:
+            module = start.data["dispatcher"].py_func.__module__
+            if not self.told and module.startswith(__package__):
+                self.told = True
+                logger.info("compiling loops for this machine: some seconds, once")
+
+        def on_end(self, end: Any) -> None:
+            """Nothing to say."""
+
+    event.register("numba:compile", Teller())

@@ -131,11 +131,12 @@ def counted_steps(verbose: int, what: str, total: int) -> Iterator[Callable[[], 
 
 
 @contextmanager
-def shown_log() -> Iterator[None]:
-    """Say what this thread's fit logs meanwhile."""
+def shown_log(tell: Callable[[str], object] = say) -> Iterator[None]:
+    """Tell what this thread's fit logs meanwhile."""
     package = logging.getLogger("manykernels")
     own = threading.get_ident()
-    handler = logging.StreamHandler(sys.stderr)
+    handler = logging.Handler()
+    handler.emit = lambda record: tell(record.getMessage())  # type: ignore[method-assign,assignment,return-value]
     handler.addFilter(lambda record: record.thread == own)
     level = package.level
     package.addHandler(handler)

@@ -5,6 +5,7 @@ from manykernels.mkl.classifier_cv import MKLClassifierCV
 from manykernels.mkl.ranking import KernelRank, kernel_alignments, rank_kernels
 from manykernels.mkl.regressor import MKLRegressor
 from manykernels.mkl.regressor_cv import MKLRegressorCV
+from manykernels.mkl.warming import warm_up
 
 __all__ = [
     "KernelRank",
@@ -14,4 +15,5 @@ __all__ = [
     "MKLRegressorCV",
     "kernel_alignments",
     "rank_kernels",
+    "warm_up",
 ]

@@ -1,0 +1,36 @@
+"""Compilation ahead of time: small fits that leave their loops in numba's cache."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from manykernels.mkl.choices import CLASS_LOSSES, VALUE_LOSSES
+from manykernels.mkl.classifier import MKLClassifier
+from manykernels.mkl.classifier_cv import MKLClassifierCV
+from manykernels.mkl.regressor import MKLRegressor
+from manykernels.mkl.regressor_cv import MKLRegressorCV
+
+N_ROWS = 60
+
+
+def warm_up() -> None:
+    """Compile the loops of classifiers and regressors for this machine, now.
+
+    The first fit after an installation compiles what it runs, for some seconds; the
+    results stay on disk, for this user and this sort of processor. Call this where
+    nobody waits, for instance while an image of a container is built.
+
+    Examples
+    --------
+    >>> import manykernels as mk
+    >>> mk.warm_up()
+    """
+    places = np.arange(N_ROWS, dtype=np.float64)
+    X, y = np.column_stack([np.sin(places), np.cos(places)]), places % 3
+    for loss in CLASS_LOSSES:
+        MKLClassifier("rbf; linear", loss=loss, random_state=0).fit(X, y)
+    MKLClassifier("rbf; linear", solver="obscure", random_state=0).fit(X, y)
+    MKLClassifierCV("rbf; linear", ps=1.5, Cs=1.0, cv=2, random_state=0).fit(X, y)
+    for loss in VALUE_LOSSES:
+        MKLRegressor("rbf; linear", loss=loss, random_state=0).fit(X, y)
+    MKLRegressorCV("rbf; linear", ps=1.5, Cs=1.0, cv=2, random_state=0).fit(X, y)

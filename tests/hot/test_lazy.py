@@ -1,0 +1,52 @@
+"""Loops are compiled at their first call, together with those that they call."""
+
+import logging
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from manykernels.hot import lazy
+from manykernels.hot.lazy import njit
+
+
+@njit(cache=False)
+def _twice(value):
+    return 2.0 * value
+
+
+@njit(cache=False, nogil=True)
+def _total(values):
+    total = 0.0
+    for value in values:
+        total += _twice(value)
+    return total
+
+
+def test_threads_share_one_compilation(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_total.py_func, "__module__", "manykernels.hot.example")
+    lazy._log_compilation.cache_clear()
+    with caplog.at_level(logging.INFO, "manykernels"), ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(_total, [np.arange(3.0)] * 8))
+    assert found == [6.0] * 8
+    # Where a loop was, there is now what numba made of it.
+    assert len(_total.signatures) == 1
+    assert "compiling loops for this machine" in caplog.text
+
+
+def test_numba_waits_for_the_first_loop() -> None:
+    script = """
+import sys
+import manykernels as mk
+few = len([name for name in sys.modules if name.startswith("manykernels")])
+mk.MKLClassifier, mk.MKLRegressor, mk.SequenceLabeler, mk.load
+print(few, "numba" in sys.modules)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["1", "False"]
