@@ -37,6 +37,7 @@ from manykernels.inputs.parameters import (
     choose_generator,
 )
 from manykernels.inputs.reporting import progress_callback
+from manykernels.inputs.whole import whole_or_nothing
 from manykernels.kernels import Kernel, Linear, approximate_kernels, as_kernels
 from manykernels.norms.regularizers import REGULARIZERS
 
@@ -187,6 +188,7 @@ class SequenceLabeler(Saved, BaseEstimator):
         self.verbose = verbose
         self.random_state = random_state
 
+    @whole_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SequenceLabeler:
         """Learn from labeled sequences.
 
@@ -217,6 +219,7 @@ class SequenceLabeler(Saved, BaseEstimator):
         self.objective_ = result.objective
         return self._store(model, result.block_norms, result.history)
 
+    @whole_or_nothing
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> SequenceLabeler:
         """Learn from more sequences with one pass over them.
 

@@ -26,7 +26,7 @@ from manykernels.inputs.parameters import (
     check_parameters,
     require_number,
 )
-from manykernels.solvers.loop import InterruptedFitWarning
+from manykernels.solvers.loop import InterruptedFitWarning, require_whole
 
 STEPS = ("constant", "sqrt", "epoch", "strong")
 TRIED_STEPS = (0.01, 0.1, 1.0, 10.0)
@@ -65,6 +65,7 @@ class ChainResult:
     history: list[ChainEpoch]
     eta0: float
     stopped: bool
+    interrupted: bool = False
 
 
 @storable(
@@ -162,7 +163,7 @@ class OnlineProximal:
         trial = replace(self, epochs=min(self.epochs, TRIAL_EPOCHS), random_state=seed)
 
         def badness(eta0: float) -> float:
-            found = replace(trial, eta0=eta0).solve(problem, start)
+            found = require_whole(replace(trial, eta0=eta0).solve(problem, start))
             value = found.objective
             if validate is not None:
                 value = -validate(found.weights)
@@ -181,7 +182,7 @@ class OnlineProximal:
             problem, start, averaged=self.average, radius=self.projection(problem)
         )
         history: list[ChainEpoch] = []
-        began, stopped = time.perf_counter(), False
+        began, stopped, interrupted = time.perf_counter(), False, False
         try:
             for epoch in range(1, self.epochs + 1):
                 order = rng.permutation(problem.n_chains)
@@ -195,14 +196,15 @@ class OnlineProximal:
         except KeyboardInterrupt:
             if not history:
                 raise
-            stopped = True
+            stopped = interrupted = True
             warnings.warn(
                 f"The fit was interrupted after {len(history)} epochs; the model so "
                 "far was kept.",
                 InterruptedFitWarning,
                 stacklevel=2,
             )
-        return self._result(problem, descent, history, stopped)
+        result = self._result(problem, descent, history, stopped)
+        return replace(result, interrupted=interrupted)
 
     def _result(
         self,

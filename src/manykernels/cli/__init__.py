@@ -13,11 +13,13 @@ def run() -> None:
     try:
         for library in LIBRARIES:
             require_library(library, "cli")
+        from manykernels.cli.main import app
+
+        app()
     except MissingLibraryError as error:
         sys.exit(f"Error: {error}")
-    from manykernels.cli.main import app
-
-    app()
+    except KeyboardInterrupt:  # while libraries are imported
+        sys.exit(130)
 
 
 def __getattr__(name: str) -> Any:

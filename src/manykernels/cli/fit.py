@@ -24,7 +24,7 @@ from manykernels.cli.outputs import (
     require_one_stdin,
     write_json,
 )
-from manykernels.cli.progress import leave_if_interrupted, watched
+from manykernels.cli.progress import leave_if_interrupted, save_model, watched
 from manykernels.cli.readers.columns import (
     Roles,
     Sample,
@@ -101,7 +101,7 @@ def fit(
     began = time.perf_counter()
     with watched(model, verbose, quiet) as seen:
         fit_model(model, *learn)
-    model.save(model_path)
+    save_model(model, model_path, seen)
     content = {"model": str(model_path), "rows": len(learn[1]), **model.summary()}
     content["seconds"] = time.perf_counter() - began
     for name, (sample, y) in checks.items():

@@ -54,8 +54,15 @@ def learn_and_save(model: Any, path: Path, verbose: bool, *data: Any) -> None:
     """Fit and write the model; after Ctrl-C what was learned so far, and exit 130."""
     with watched(model, verbose) as seen:
         model.fit(*data)
-    model.save(path)
+    save_model(model, path, seen)
     leave_if_interrupted(seen)
+
+
+def save_model(model: Any, path: Path, seen: list[type[Warning]]) -> None:
+    """Write a fitted model; adds to the list of the warnings that came."""
+    with _shown_warnings(Console(stderr=True)) as more:
+        model.save(path)
+    seen += more
 
 
 def leave_if_interrupted(seen: list[type[Warning]]) -> None:

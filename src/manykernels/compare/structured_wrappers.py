@@ -22,6 +22,7 @@ from manykernels.chains.problem import (
 )
 from manykernels.norms.prox import project_simplex
 from manykernels.norms.regularizers import SquaredL2
+from manykernels.solvers.loop import require_whole
 
 # (epochs so far, the sparse MKL objective, kernel weights)
 WrapperLine = tuple[int, float, Array]
@@ -110,7 +111,7 @@ class StructuredWrapper:
         blocks = ChainBlocks.of([combined.astype(problem.blocks.dense.dtype)])
         svm = replace(problem, blocks=blocks, terms=chain_terms(SquaredL2(), 1))
         method = OnlineProximal(epochs, "strong", random_state=rng)
-        return method.solve(svm, start).progress
+        return require_whole(method.solve(svm, start)).progress
 
     def _next(self, beta: Array, norms: Array, round_: int) -> Array:
         if self.rule == "gauss_seidel":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +18,7 @@ from manykernels.banks.base import support_of
 from manykernels.base.arrays import Array, Index, Values
 from manykernels.kernels import reads_matrices
 from manykernels.mkl.model import BlockModel
-from manykernels.solvers import Expansion, Problem
+from manykernels.solvers import Expansion, InterruptedFitWarning, Problem
 
 LOG_RANGE = (-6.0, 6.0)
 ENOUGH_ROWS = 4000  # for one number
@@ -129,10 +130,31 @@ def calibrate_later(problem: Problem, found: Expansion, model: Any) -> Temperatu
     """
     given = reads_matrices(model.kernels.kernels)
     keeps_rows = isinstance(model, BlockModel) and not given
-    if problem.loss.scores_are_logits or not keeps_rows:
-        return Temperature(calibrate(problem, found))
-    training = TrainingScores.of(problem, found)
+    try:
+        if problem.loss.scores_are_logits or not keeps_rows:
+            return Temperature(calibrate(problem, found))
+        training = TrainingScores.of(problem, found)
+    except KeyboardInterrupt:
+        return Temperature(uncalibrated())
     return Temperature(None, training, model, problem.target[support_of(found.coef)])
+
+
+def uncalibrated() -> float:
+    """The temperature after Ctrl-C: a solved model is not lost for its probabilities.
+
+    Examples
+    --------
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     uncalibrated()
+    1.0
+    """
+    warnings.warn(
+        "The calibration was interrupted; the model was kept, with probabilities at "
+        "the temperature 1.",
+        InterruptedFitWarning,
+        stacklevel=4,
+    )
+    return 1.0
 
 
 def leave_one_out_scores(problem: Problem, found: Expansion) -> Array:

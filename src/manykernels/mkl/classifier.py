@@ -32,8 +32,9 @@ from manykernels.inputs.parameters import (
     check_parameters,
     draw_seed,
 )
+from manykernels.inputs.whole import whole_or_nothing
 from manykernels.losses import Loss
-from manykernels.mkl.calibration import Temperature, calibrate_later
+from manykernels.mkl.calibration import Temperature, calibrate_later, uncalibrated
 from manykernels.mkl.choices import CLASS_LOSSES, CLASS_SOLVERS, CLASSIFIER
 from manykernels.mkl.estimator import MKLEstimator, Training
 from manykernels.mkl.model import BlockModel, SupportLabels, without_rows
@@ -208,6 +209,7 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         self.verbose = verbose
         self.random_state = random_state
 
+    @whole_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLClassifier:
         """Learn coefficients and kernel weights.
 
@@ -258,6 +260,7 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         return self
 
     @available_if(learns_online)
+    @whole_or_nothing
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
     ) -> MKLClassifier:
@@ -351,7 +354,11 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
 
     def _fitted_values(self) -> dict[str, Any]:
         # A temperature that was not asked for yet is computed now.
-        return super()._fitted_values() | {"temperature_": self.temperature_}
+        try:
+            temperature = self.temperature_
+        except KeyboardInterrupt:
+            temperature = uncalibrated()
+        return super()._fitted_values() | {"temperature_": temperature}
 
     def _restored(self) -> None:
         self._temperature = Temperature(self.__dict__.pop("temperature_"))

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from manykernels.banks import Storage
 from manykernels.base.stored import Fields
 from manykernels.inputs.parameters import Rules
+from manykernels.inputs.whole import whole_or_nothing
 from manykernels.mkl.choices import CLASSIFIER
 from manykernels.mkl.classifier import MKLClassifier
 from manykernels.mkl.search import SEARCHED, Grid, SearchMixin, make_folds, search_rules
@@ -108,6 +109,7 @@ feature_names_in_ : see MKLClassifier
         self.verbose = verbose
         self.random_state = random_state
 
+    @whole_or_nothing
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
     ) -> MKLClassifierCV:

@@ -29,6 +29,7 @@ from manykernels.kernels import Kernel, KernelSet, reads_matrices
 from manykernels.mkl.choices import PASSES
 from manykernels.mkl.model import BlockModel, FeatureModel
 from manykernels.solvers import Auto, Expansion, Problem, SolveResult
+from manykernels.solvers.loop import require_whole
 from manykernels.solvers.regression.ridge import Ridge
 from manykernels.solvers.regression.ridge_targets import single, solve_targets
 
@@ -218,7 +219,7 @@ def solve_each(
     if isinstance(solver, Ridge):
         return solve_targets(problem, solver, starts, callback)
     return [
-        solver.solve(single(problem, k), one, callback)
+        require_whole(solver.solve(single(problem, k), one, callback))
         for k, one in enumerate(starts or [None] * problem.n_outputs)
     ]
 

@@ -26,6 +26,7 @@ from manykernels.inputs.reporting import (
     shown_log,
     warn_unless_converged,
 )
+from manykernels.inputs.whole import whole_or_nothing
 from manykernels.kernels import KernelSet
 from manykernels.mkl.choices import REGRESSOR, VALUE_LOSSES, VALUE_SOLVERS
 from manykernels.mkl.estimator import (
@@ -196,6 +197,7 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
         self.verbose = verbose
         self.random_state = random_state
 
+    @whole_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLRegressor:
         """Learn coefficients and kernel weights.
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from manykernels.banks import Storage
 from manykernels.base.stored import Fields
 from manykernels.inputs.parameters import Rules
+from manykernels.inputs.whole import whole_or_nothing
 from manykernels.losses import Loss
 from manykernels.mkl.choices import REGRESSOR
 from manykernels.mkl.estimator import Training
@@ -129,6 +130,7 @@ MKLRegressor
         self.verbose = verbose
         self.random_state = random_state
 
+    @whole_or_nothing
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
     ) -> MKLRegressorCV:

@@ -34,6 +34,7 @@ from manykernels.mkl.estimator import Training, side_by_side, solve_each
 from manykernels.mkl.tasks import Task, ValueTask
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Expansion, Problem
+from manykernels.solvers.loop import require_whole
 from manykernels.solvers.regression.ridge import held_out_residuals
 from manykernels.solvers.regression.ridge_targets import single
 
@@ -193,7 +194,7 @@ class Search:
             if self.task.per_target:
                 start = side_by_side(solve_each(solver, problem, start, None))
             else:
-                start = solver.solve(problem, start).model
+                start = require_whole(solver.solve(problem, start)).model
             yield problem, start
             step()
 

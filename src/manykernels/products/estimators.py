@@ -15,6 +15,7 @@ from manykernels.base.stored import Labels
 from manykernels.inputs.data import TrainingLabels
 from manykernels.inputs.parameters import Flag, OneOf, check_parameters
 from manykernels.inputs.reporting import progress_callback
+from manykernels.inputs.whole import whole_or_nothing
 from manykernels.losses.one_score import Logistic, SmoothedHinge
 from manykernels.products.polynomial_mkl import (
     RULES,
@@ -27,6 +28,7 @@ from manykernels.products.polynomial_mkl import (
     prepare,
 )
 from manykernels.products.problem import ProductProblem
+from manykernels.solvers.loop import require_whole
 
 
 class PolynomialMKLRegressor(RegressorMixin, PolynomialMKL):
@@ -147,6 +149,7 @@ class PolynomialMKLRegressor(RegressorMixin, PolynomialMKL):
         self.verbose = verbose
         self.random_state = random_state
 
+    @whole_or_nothing
     def fit(self, X: Any, y: Any) -> PolynomialMKLRegressor:
         """Find the products and their coefficients.
 
@@ -315,6 +318,7 @@ class PolynomialMKLClassifier(ClassifierMixin, PolynomialMKL):
         self.verbose = verbose
         self.random_state = random_state
 
+    @whole_or_nothing
     def fit(self, X: Any, y: Any) -> PolynomialMKLClassifier:
         """Find the products and their coefficients.
 
@@ -340,6 +344,8 @@ class PolynomialMKLClassifier(ClassifierMixin, PolynomialMKL):
                 ready.base, target, rho, p=p, loss=loss, intercept=False
             )
             fits.append(solver.solve(problem, callback))
+            if k != positive[-1]:
+                require_whole(fits[-1].result)
         self.classes_ = rows.classes
         several = rows.classes.tolist() if len(fits) > 1 else None
         self._store(ready, fits, 1.0, 0.0, several)

@@ -9,7 +9,12 @@ import numpy as np
 
 from manykernels.norms.group import LpGroupNorm
 from manykernels.solvers.dual_ascent import DualAscent
-from manykernels.solvers.loop import Callback, Checkpoint, SolveResult
+from manykernels.solvers.loop import (
+    Callback,
+    Checkpoint,
+    SolveResult,
+    require_whole,
+)
 from manykernels.solvers.mirror import Obscure
 from manykernels.solvers.problem import Expansion, Problem, require_known_loss
 from manykernels.solvers.regression.ascent import RegressionAscent
@@ -95,7 +100,7 @@ class Auto:
     def _online_start(self, problem: Problem, rng: np.random.Generator) -> Expansion:
         smooth = replace(problem, norm=LpGroupNorm(max(problem.norm.p, ONLINE_P)))
         online = Obscure(online_passes=ONLINE_PASSES, batch_passes=0, random_state=rng)
-        model = online.solve(smooth).model
+        model = require_whole(online.solve(smooth)).model
         if problem.n_rows > AT_ONCE:
             return model
         # Good weights, but coefficients from which the way is longer than from zero.

@@ -6,9 +6,9 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -77,6 +77,7 @@ class SolveResult:
     converged: bool
     dual_coef: Array | None = None  # certifies the gap, where it is not the model's own
     stopped: bool = False  # by the callback or the user, before convergence
+    interrupted: bool = False  # by the user
 
     @property
     def relative_gap(self) -> float:
@@ -86,6 +87,24 @@ class SolveResult:
 
 class InterruptedFitWarning(UserWarning):
     """A fit was stopped by the user; the best model so far was kept."""
+
+
+class Ended(Protocol):
+    """What every search returns, of whatever sort."""
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the user ended it."""
+
+
+AnyResult = TypeVar("AnyResult", bound=Ended)
+
+
+def require_whole(result: AnyResult) -> AnyResult:
+    """The result of one part of something larger, all of which Ctrl-C ends."""
+    if result.interrupted:
+        raise KeyboardInterrupt
+    return result
 
 
 def relative_gap(objective: float, dual_bound: float) -> float:
@@ -107,13 +126,15 @@ class Best:
 
     def add(self, iterate: Iterate, seconds: float) -> Epoch:
         """Record one iterate."""
+        # Values and what they belong to change together: Ctrl-C may come at any time.
         if iterate.objective < self.objective:
-            self.objective = iterate.objective
-            self.model = iterate.snapshot()
+            model = iterate.snapshot()
+            self.objective, self.model = iterate.objective, model
         if iterate.dual_bound > self.dual_bound:
-            self.dual_bound = iterate.dual_bound
+            point = self.dual_coef
             if iterate.dual_snapshot is not None:
-                self.dual_coef = iterate.dual_snapshot()
+                point = iterate.dual_snapshot()
+            self.dual_bound, self.dual_coef = iterate.dual_bound, point
         line = Epoch(
             epoch=len(self.history) + 1,
             time=seconds,
@@ -199,7 +220,7 @@ def run(
             search.restore(saved["search"])
         began -= best.history[-1].time if best.history else 0.0
     whole_state = partial(_whole_state, best, search)
-    stopped = False
+    stopped = interrupted = False
     iterates = search.iterates() if saved is None else _resumed(search)
     try:
         for iterate in iterates if not best.done(tol, patience) else ():
@@ -215,9 +236,9 @@ def run(
     except KeyboardInterrupt:
         if not best.history:
             raise
-        stopped = True
+        stopped = interrupted = True
         _warn_of_interruption(best)
-    return best.result(tol, stopped)
+    return replace(best.result(tol, stopped), interrupted=interrupted)
 
 
 def _resumed(search: Search) -> Iterator[Iterate | None]:

@@ -270,7 +270,7 @@ def learn_trees(
 ) -> tuple[list[TreeEpoch], bool]:
     """Run epochs in random order; the history, and whether somebody ended it.
 
-    Ctrl-C and a callback that returns something true end it.
+    Ctrl-C after the first epoch and a callback that returns something true end it.
     """
     history: list[TreeEpoch] = []
     try:
@@ -279,6 +279,8 @@ def learn_trees(
             if callback is not None and callback(line):
                 return history, True
     except KeyboardInterrupt:
+        if not history:
+            raise
         warnings.warn(
             f"Interrupted after {len(history)} epochs; the model so far was kept.",
             InterruptedFitWarning,

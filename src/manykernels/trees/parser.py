@@ -16,6 +16,7 @@ from manykernels.files import Saved, by_weight
 from manykernels.hot import trees as hot
 from manykernels.inputs import parameters
 from manykernels.inputs.reporting import progress_callback
+from manykernels.inputs.whole import whole_or_nothing
 from manykernels.trees.conllu import ParsingScore, Sentence, format_conllu
 from manykernels.trees.inputs import (
     Layout,
@@ -179,6 +180,7 @@ class DependencyParser(Saved, BaseEstimator):
         self.verbose = verbose
         self.callback = callback
 
+    @whole_or_nothing
     def fit(self, sentences: Any, y: Any = None) -> DependencyParser:
         """Learn from sentences with heads.
 
@@ -201,6 +203,7 @@ class DependencyParser(Saved, BaseEstimator):
         self.n_iter_ = len(self.history_)
         return self
 
+    @whole_or_nothing
     def partial_fit(self, sentences: Any, y: Any = None) -> DependencyParser:
         """One more pass, over these sentences.
 

@@ -20,6 +20,7 @@ from manykernels.inputs.reporting import (
     shown_log,
     warn_unless_converged,
 )
+from manykernels.inputs.whole import whole_or_nothing
 from manykernels.kernels import KernelSet
 from manykernels.losses import MulticlassHinge
 from manykernels.mkl.choices import SHARED
@@ -88,6 +89,7 @@ class CombinedKernelClassifier(MKLClassifier):
         self.verbose = verbose
         self.random_state = random_state
 
+    @whole_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Find the weights of the kernels, then learn coefficients.
 

@@ -24,6 +24,7 @@ from manykernels.kernels import KernelSet
 from manykernels.mkl.calibration import Temperature, fit_temperature
 from manykernels.mkl.search import Fold, make_folds
 from manykernels.solvers import Problem
+from manykernels.solvers.loop import require_whole
 
 MISSED = 1e-9  # what rounding may miss a constraint by, where scores are at most one
 
@@ -317,7 +318,7 @@ random_state : see `MKLClassifier`
         alone = weighted_sum(data.bank, only(f, data.bank.n_blocks))
         problem = self._svm(alone, data.rows)
         unseen = self._unseen_scores(problem, folds)
-        result = self._solve_one(problem)
+        result = require_whole(self._solve_one(problem))
         coef = result.model.weights[0] * result.model.coef
         return _KernelShare(unseen, coef, len(result.history))
 
@@ -326,7 +327,8 @@ random_state : see `MKLClassifier`
         scores = np.empty((problem.n_rows, problem.n_outputs))
         for train, held in folds:
             part = restricted(problem, problem.bank.subset(train), train)
-            model = self._make_solver(self.random_state).solve(part).model
+            solver = self._make_solver(self.random_state)
+            model = require_whole(solver.solve(part)).model
             coef = np.zeros_like(scores)
             coef[train] = model.coef
             scores[held] = problem.bank.combine(model.weights, held) @ coef

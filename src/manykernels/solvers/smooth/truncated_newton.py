@@ -18,6 +18,7 @@ from manykernels.solvers.loop import (
     SolveResult,
     State,
     relative_gap,
+    require_whole,
     run,
 )
 from manykernels.solvers.problem import Expansion, Problem, require_smooth_loss
@@ -108,7 +109,8 @@ class TruncatedNewton:
             target=problem.target[rows],
             sample_weight=problem.sample_weight[rows],
         )
-        found = replace(self, tol=max(self.tol, SAMPLE_TOL)).solve(part).model
+        first = replace(self, tol=max(self.tol, SAMPLE_TOL)).solve(part)
+        found = require_whole(first).model
         coef = problem.zero().coef
         coef[rows] = found.coef
         return Expansion(coef, found.weights)
