@@ -133,11 +133,27 @@ def _require_numbers(X: Any) -> None:
     for name, column in zip(names, table.T, strict=True):
         odd = next((cell for cell in column if not _is_number(cell)), None)
         if odd is not None:
-            raise ValueError(
-                f"X must hold numbers, got {odd!r} in column {name!r}; leave the "
-                "column out, or turn it into numbers, for instance with a "
-                "OneHotEncoder in a ColumnTransformer."
-            )
+            raise _no_number(odd, name)
+
+
+def _no_number(odd: Any, name: Any) -> Exception:
+    """Words that scikit-learn's own messages have, for tools that look for them."""
+    if isinstance(odd, complex | np.complexfloating):
+        return ValueError(
+            f"Complex data not supported: X must hold real numbers, got {odd!r} in "
+            f"column {name!r}; pass real and imaginary parts as columns."
+        )
+    if not isinstance(odd, str):
+        return TypeError(
+            f"X must hold numbers, got {odd!r} in column {name!r}, where an argument "
+            "must be a string that is a number, or a number; leave the column out, or "
+            "turn it into numbers."
+        )
+    return ValueError(
+        f"X must hold numbers, got {odd!r} in column {name!r}; leave the column out, "
+        "or turn it into numbers, for instance with a OneHotEncoder in a "
+        "ColumnTransformer."
+    )
 
 
 def _is_number(cell: Any) -> bool:
