@@ -49,12 +49,16 @@ class Bank(ABC):
     product_work : float
         Multiplications of `scores` for one output; infinite where they are no fewer
         than with a combined kernel.
+    computes_anew : bool
+        Whether every product computes its kernel values again, so that a solver had
+        better use those that it holds.
     cache_bytes : int or None
         Of kernel rows that a solver may keep for later; None leaves it to the solver.
     """
 
     stores_values: bool = False
     product_work: float = np.inf
+    computes_anew: bool = False
     cache_bytes: int | None = None
 
     def __init__(
@@ -87,6 +91,10 @@ class Bank(ABC):
     @abstractmethod
     def subset(self, index: Index) -> Bank:
         """The same kernels on a subset of the rows."""
+
+    def brief_subset(self, index: Index) -> Bank:
+        """The same for a few products, where storing values may not pay."""
+        return self.subset(index)
 
     def stored_rows(self) -> Values | None:
         """All kernel rows, (rows, blocks, rows), if they lie in memory; else None."""
@@ -125,6 +133,10 @@ class Bank(ABC):
                 combined += weights[f] * block[:, f]
             scores += coef[support[part]].T @ combined
         return scores.T
+
+    def scores_at(self, rows: Index, coef: Array, weights: Array) -> Array:
+        """Some rows of `scores`, shape (len(rows), outputs)."""
+        return self.scores(coef, weights)[rows]
 
     def block_scores(self, coef: Array) -> Values:
         """K_f coef for every f, shape (outputs, blocks, rows)."""

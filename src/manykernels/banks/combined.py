@@ -86,6 +86,7 @@ class WeightedBank(Bank):
         self.bank = bank
         self.weights = weights
         self.cache_bytes = bank.cache_bytes
+        self.computes_anew = bank.computes_anew
 
     def diagonals(self) -> Array:
         """K(i, i), shape (rows, 1)."""
@@ -103,6 +104,10 @@ class WeightedBank(Bank):
         """weights_0 K coef in float64."""
         return self.bank.scores(coef, weights[0] * self.weights)
 
+    def scores_at(self, rows: Index, coef: Array, weights: Array) -> Array:
+        """Some rows of `scores`."""
+        return self.bank.scores_at(rows, coef, weights[0] * self.weights)
+
     def square_norms(self, coef: Array) -> Array:
         """trace(coef' K coef), shape (1,)."""
         return np.array([self.bank.square_norms(coef) @ self.weights])
@@ -110,6 +115,10 @@ class WeightedBank(Bank):
     def subset(self, index: Index) -> Bank:
         """The same kernel on fewer rows."""
         return weighted_sum(self.bank.subset(index), self.weights)
+
+    def brief_subset(self, index: Index) -> Bank:
+        """The same for a few products."""
+        return weighted_sum(self.bank.brief_subset(index), self.weights)
 
 
 def _in_memory(lazy: Bank) -> GramBank:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from manykernels.banks.base import Bank, support_of
-from manykernels.base.arrays import Array, Index, Values
+from manykernels.base.arrays import Array, Index, Selection, Values
 from manykernels.base.machine import available_threads, one_blas_thread
 from manykernels.kernels import KernelSet
 from manykernels.kernels.rows import symmetric_tiles
@@ -47,6 +47,8 @@ class OnDemandBank(Bank):
     >>> bank.rows(np.array([0])).round(3).tolist()
     [[[1.0, 0.607]]]
     """
+
+    computes_anew = True
 
     def __init__(
         self,
@@ -92,17 +94,21 @@ class OnDemandBank(Bank):
 
     def scores(self, coef: Array, weights: Array) -> Array:
         """sum_f weights_f K_f coef in float64."""
+        return self.scores_at(np.arange(self.n_rows), coef, weights)
+
+    def scores_at(self, rows: Index, coef: Array, weights: Array) -> Array:
+        """Some rows of `scores`, from their own kernel values only."""
         support = support_of(coef)
-        out = np.zeros((self.n_rows, coef.shape[1]))
+        out = np.zeros((len(rows), coef.shape[1]))
         used = self._used(weights)
 
-        def work(columns: slice) -> None:
-            for part in _slices(len(support), TILE_ROWS):
-                rows = support[part]
-                tile = _combined(used, weights, rows, columns, np.float64)
-                out[columns] += tile.T @ coef[rows]
+        def work(part: slice) -> None:
+            for others in _slices(len(support), TILE_ROWS):
+                of = support[others]
+                tile = _combined(used, weights, of, rows[part], np.float64)
+                out[part] += tile.T @ coef[of]
 
-        self._per_column_slice(work)
+        _in_threads(work, _slices(len(rows), TILE_COLUMNS))
         return out
 
     def block_scores(self, coef: Array) -> Values:
@@ -140,6 +146,13 @@ class OnDemandBank(Bank):
         """The same kernels on fewer rows, stored if they fit."""
         return self.bank_of(self.kernels.restrict(index))
 
+    def brief_subset(self, index: Index) -> Bank:
+        """The same kernels on fewer rows, computed on demand as well.
+
+        Storing a stack takes as long as computing its values about three times.
+        """
+        return OnDemandBank(self.kernels.restrict(index), self.bank_of)
+
     def _used(self, weights: Array) -> KernelSet:
         """The kernels that have a weight."""
         return self.kernels.only(np.flatnonzero(weights))
@@ -149,10 +162,11 @@ class OnDemandBank(Bank):
 
 
 def _combined(
-    kernels: KernelSet, weights: Array, rows: Index, columns: slice, dtype: Any
+    kernels: KernelSet, weights: Array, rows: Index, columns: Selection, dtype: Any
 ) -> Values:
     """One tile of sum_f weights_f K_f."""
-    total = np.zeros((len(rows), columns.stop - columns.start), dtype)
+    width = len(np.arange(kernels.n_reference)[columns])
+    total = np.zeros((len(rows), width), dtype)
     for f, tile in kernels.tile(rows, columns):
         tile *= weights[f]
         total += tile

@@ -235,13 +235,15 @@ class KernelSet(CheckedKernels):
                 out[f, part] = block
         return out
 
-    def tile(self, rows: Selection, columns: slice) -> Iterator[tuple[int, Values]]:
-        """Yield (f, block) between some reference rows and a slice of them."""
-        ids = np.arange(self.n_reference)[rows]
-        inside = np.flatnonzero((ids >= columns.start) & (ids < columns.stop))
-        ids = ids[inside]
+    def tile(self, rows: Selection, columns: Selection) -> Iterator[tuple[int, Values]]:
+        """Yield (f, block) between some reference rows and others."""
+        every = np.arange(self.n_reference)
+        both = np.intersect1d(
+            every[rows], every[columns], assume_unique=True, return_indices=True
+        )
+        ids, *inside = both
         for f, block in between(self, rows, columns):
-            block[inside, ids - columns.start] = self._diagonal(f, ids)
+            block[tuple(inside)] = self._diagonal(f, ids)
             yield f, block
 
     def diagonals(self) -> Values:

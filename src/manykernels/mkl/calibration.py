@@ -51,11 +51,7 @@ class TrainingScores:
         support = support_of(model.coef)
         coef = np.column_stack([model.coef, np.zeros(problem.n_rows)])
         coef[support, -1] = np.random.default_rng(0).normal(size=len(support))
-        if len(rows) == problem.n_rows:
-            scores = problem.bank.scores(coef, model.weights)
-        else:
-            blocks = _combined(problem.bank, model.weights, rows)
-            scores = np.concatenate([block @ coef for block in blocks])
+        scores = problem.bank.scores_at(rows, coef, model.weights)
         place = np.full(problem.n_rows, -1)
         place[support] = np.arange(len(support))
         target, weight = problem.target[rows], problem.sample_weight[rows]

@@ -37,8 +37,9 @@ LEAST = 0.05  # of the tolerance: the most precise that a stuck search asks for
 STUCK = 0.9  # of the last gap: a gap above it is stuck
 NEAR_MARGIN = 0.3  # rows this close to the margin stay among the working rows
 FINISHED = 0.8  # share of the tolerance at which a working set is solved
-ROUGH = 0.05  # relative gap that ends a working set which only gives a start
-GROWTH = 5  # times as many rows, at most, in the next working set
+SAMPLE = 0.3  # of the tolerance: gap that ends the work on a sample of the rows,
+ROUGH = 3e-3  # or this one: the weights for all the rows differ more than that
+GROWTH = 3.0  # times as many rows, at most, in the next sample
 NEARLY_SPARSE = 1.04  # between 1 and this, weights react abruptly
 PRUNED = (1e-2, 1e-3)  # at p = 1, models without weights below these are tried
 DENSE = 0.7  # working sets above this share of the rows are not worth a copy
@@ -50,9 +51,11 @@ class DualAscent:
 
     For 1 <= p <= 2. A round combines the kernels once and then needs one kernel row
     an update, whatever the number of kernels; the block norms at its end give the
-    next weights and both sides of the certificate. Large problems start on a subset
-    of the rows and go on with the rows that the current model leaves near the margin;
-    only a check on all the rows ends the search.
+    next weights and both sides of the certificate. Large problems are solved on
+    growing samples of the rows first: weights learned there are nearly right for all,
+    and most rows that a sample's model leaves far from the margin stay there. Each
+    sample goes on with the rows near the margin; only a check on all the rows ends the
+    search.
 
     Parameters
     ----------
@@ -61,7 +64,7 @@ class DualAscent:
     max_iter : int
         Rounds at most.
     subset : int
-        Rows of the first working set; smaller problems use all rows at once.
+        Rows of the first sample; problems up to twice as large use all rows at once.
     random_state : int, Generator or None
 
     References
@@ -101,8 +104,9 @@ class AscentRounds(Resumable):
 
     remembered = (
         "coef",
+        "order",
+        "sampled",
         "rows",
-        "rough",
         "gap",
         "last_gap",
         "goal",
@@ -138,7 +142,9 @@ class AscentRounds(Resumable):
         self.goal = FIRST_GOAL  # relative gap asked of the next frozen problem
         self.done = 0  # rounds
         self.updates = 0  # since the last iterate
-        self.rows, self.rough = self._first_rows()
+        self.order = rng.permutation(problem.n_rows)  # samples are its beginnings
+        self.sampled = problem.n_rows  # rows among which the working rows were chosen
+        self.rows = self._first_rows()
         self._work: WorkingSet | None = None
 
     def iterates(self) -> Iterator[Iterate | None]:
@@ -146,33 +152,36 @@ class AscentRounds(Resumable):
 
         A round solves the frozen problem, measures, and prepares the next one.
         """
-        tol, most = self.solver.tol, self.solver.max_iter
+        most = self.solver.max_iter
         while self.done < most:
             self.done += 1
             if self._work is None:
-                self._work = WorkingSet(self.problem, self.rows, self.coef, self.rng)
+                # Samples have settled the weights: few rounds are left for all rows.
+                brief = self.sampled == self.problem.n_rows
+                self._work = WorkingSet(
+                    self.problem, self.rows, self.coef, self.rng, brief
+                )
             work, weights = self._work, self.search.weights
             self.updates += work.ascend(weights, self.goal)
             norms = block_norms(work.bank, work.coef)
             self.coef[self.rows] = work.coef
             self.last_gap = self.gap
             stretch = self._measure(work, weights, norms)
-            everything = len(self.rows) == self.problem.n_rows
-            # Rows outside the working set may add to the gap, so it leaves them room;
-            # early working sets only give a start.
-            enough = tol if everything else max(ROUGH * self.rough, FINISHED * tol)
             # Unsolved means that rounding, not work, limits the frozen problem.
-            finished = self.done == most or self.gap <= enough or not work.solved
-            iterate = None
-            if finished:
+            solved = self.gap <= self._enough() or not work.solved
+            seen, iterate = self._next_sample(), None
+            if self.done == most or (solved and len(seen) == self.problem.n_rows):
+                seen = np.arange(self.problem.n_rows)
                 iterate, scores = self._certify(weights, norms)
-            elif everything:
+            elif solved:
+                scores = self.problem.bank.scores_at(seen, self.coef, weights)
+            elif len(self.rows) == self.problem.n_rows:
                 iterate = self._iterate(weights, work.scores.T, norms, stretch)
             self.updates = self.updates if iterate is None else 0
             self.goal = min(self.goal, self._next_goal(work))
             self.search.step(norms, work.sums.dual, work.sums.primal)
-            if finished:
-                self._change_rows(scores)
+            if solved and self.done < most:
+                self._change_rows(seen, scores)
             yield iterate
 
     def restore(self, state: State) -> None:
@@ -195,11 +204,11 @@ class AscentRounds(Resumable):
 
     def _certify(self, weights: Array, norms: Array) -> tuple[Iterate, Array]:
         """The certificate: float64, from the kernels, on all rows; and the scores."""
-        candidates = [weights]
-        if self.problem.norm.p == 1.0:
+        candidates, last = [weights], self.sampled == self.problem.n_rows
+        if self.problem.norm.p == 1.0 and last:
             candidates = self._sparsest_first(weights)
         for candidate in candidates:
-            scores = self.problem.bank.scores(self.coef, candidate)
+            scores = self._all_scores(candidate)
             value = self.problem.norm.value(candidate * norms)
             stretch, _ = stretched(
                 scores, self.problem.target, self.problem.bound, value
@@ -209,6 +218,17 @@ class AscentRounds(Resumable):
             if gap <= self.solver.tol:
                 break
         return iterate, scores
+
+    def _all_scores(self, weights: Array) -> Array:
+        """Scores of all rows, from values that the working set holds where it can."""
+        bank, work = self.problem.bank, self._work
+        if work is None or not bank.computes_anew or weights is not work.kernel.weights:
+            return bank.scores(self.coef, weights)
+        scores = np.empty(self.coef.shape)
+        scores[self.rows] = work.kernel.scores(work.coef, np.float64).T
+        others = np.setdiff1d(np.arange(self.problem.n_rows), self.rows)
+        scores[others] = bank.scores_at(others, self.coef, weights)
+        return scores
 
     def _sparsest_first(self, weights: Array) -> list[Array]:
         """At p = 1 models without the smallest weights are tried first."""
@@ -243,43 +263,58 @@ class AscentRounds(Resumable):
         if 1.0 < self.problem.norm.p < NEARLY_SPARSE:
             return PRECISE * max(self.gap, tol)
         unsolved = relative_gap(work.sums.primal, work.sums.dual)
-        goal = max(UNSOLVED_SHARE * (self.gap - unsolved), ENOUGH * tol)
+        goal = max(UNSOLVED_SHARE * (self.gap - unsolved), ENOUGH * self._enough())
         if self.gap > STUCK * self.last_gap:
             goal = min(goal, max(UNSOLVED_SHARE * self.goal, LEAST * tol))
         return goal
 
-    def _first_rows(self) -> tuple[Index, bool]:
-        """A sample and the support of the start; whether that is only a start."""
+    def _enough(self) -> float:
+        """The gap that ends the work on these rows.
+
+        Rows outside the working set may add to the gap, so it leaves them room;
+        samples only give a start.
+        """
+        tol = self.solver.tol
+        if self.sampled < self.problem.n_rows:
+            return max(ROUGH, SAMPLE * tol)
+        return tol if len(self.rows) == self.problem.n_rows else FINISHED * tol
+
+    def _first_rows(self) -> Index:
+        """A sample and the support of the start."""
         n_rows, most = self.problem.n_rows, self.problem.bank.max_combined_rows
         if n_rows <= min(2 * self.solver.subset, most):
-            return np.arange(n_rows), False
+            return np.arange(n_rows)
         support = support_of(self.coef)
         if len(support) + self.solver.subset > most:
             self.coef[support] = 0.0  # a start that would not fit
-        chosen = self.rng.permutation(n_rows)[: min(self.solver.subset, most)]
-        return np.union1d(chosen, support_of(self.coef)), True
+        self.sampled = min(self.solver.subset, most)
+        return np.union1d(self.order[: self.sampled], support_of(self.coef))
 
-    def _change_rows(self, scores: Array) -> None:
-        """Go on with the support and the rows whose margin is small."""
-        distance = margins(scores, self.problem.target) - 1.0
+    def _next_sample(self) -> Index:
+        """The next larger sample, in equal steps of the logarithm up to all rows."""
+        ratio = self.problem.n_rows / self.sampled
+        steps = max(1.0, np.ceil(np.log(ratio) / np.log(GROWTH)))
+        return np.sort(self.order[: round(self.sampled * ratio ** (1.0 / steps))])
+
+    def _change_rows(self, seen: Index, scores: Array) -> None:
+        """Go on with the support and the rows seen whose margin is small."""
+        n_rows, most = self.problem.n_rows, self.problem.bank.max_combined_rows
         support = support_of(self.coef)
+        distance = np.full(n_rows, np.inf)
+        distance[seen] = margins(scores, self.problem.target[seen]) - 1.0
         distance[support] = np.inf
         near = np.flatnonzero(distance < NEAR_MARGIN)
-        most = self.problem.bank.max_combined_rows
         room = most - len(support)
-        grown = GROWTH * len(self.rows) - len(support)
-        self.rough = len(near) > grown
-        if self.rough:
-            # A sample of them: the worst rows alone would give a poor model.
-            near = self.rng.permutation(near)[: max(grown, 0)]
         if len(near) > room:
             near = near[np.argsort(distance[near])[: max(room, 0)]]
-        self.rows = np.union1d(support, near)
-        if len(self.rows) > DENSE * len(distance) and most == len(distance):
-            self.rows, self.rough = np.arange(len(distance)), False
+        self.rows, self.sampled = np.union1d(support, near), len(seen)
+        if len(self.rows) > DENSE * n_rows and most == n_rows:
+            self.rows = np.arange(n_rows)
         if room < 0:
             self._give_up(len(support))
         self._work = None
+        self.gap = np.inf
+        self.goal = max(self.goal, ENOUGH * self._enough())
         self.search.restart()
 
     def _give_up(self, n_support: int) -> None:

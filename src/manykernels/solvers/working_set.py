@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from manykernels.banks.base import Bank, support_of
+from manykernels.banks.base import SCORE_BLOCK, Bank, support_of
 from manykernels.base.arrays import Array, Index, Values
 from manykernels.base.machine import in_slices
 from manykernels.hot.dual import best_stretch, dual_sweeps, frozen_values, gather_square
@@ -17,6 +17,8 @@ from manykernels.solvers.problem import Problem
 
 SWEEPS = 20  # between two looks at which rows still matter
 SCORE_ROWS = 1024  # combined rows multiplied at a time
+NEW_SHARE = 0.3  # of the support: rows without coefficients taken in at a time
+FEWEST_NEW = 300  # unless there are fewer
 
 
 class Sums(NamedTuple):
@@ -31,10 +33,17 @@ class WorkingSet:
     """The problem on some of the rows, with one combined kernel."""
 
     def __init__(
-        self, problem: Problem, rows: Index, coef: Array, rng: np.random.Generator
+        self,
+        problem: Problem,
+        rows: Index,
+        coef: Array,
+        rng: np.random.Generator,
+        brief: bool = False,
     ) -> None:
-        everything = len(rows) == problem.n_rows
-        self.bank: Bank = problem.bank if everything else problem.bank.subset(rows)
+        bank = problem.bank
+        if len(rows) < problem.n_rows:
+            bank = bank.brief_subset(rows) if brief else bank.subset(rows)
+        self.bank: Bank = bank
         self.kernel = CombinedKernel(self.bank)
         self.target = problem.target[rows]
         self.bound = problem.bound[rows]
@@ -64,9 +73,7 @@ class WorkingSet:
 
     def _ascend_active(self, goal: float) -> int:
         """Sweeps over the rows that can change, with their part of the kernel only."""
-        can_change = margins(self.scores.T, self.target) < 1.0
-        can_change[support_of(self.coef)] = True
-        active = np.flatnonzero(can_change)
+        active = self._active_rows()
         self.kernel.require(active)
         before = self.coef[active]
         coef = before.copy()
@@ -89,6 +96,21 @@ class WorkingSet:
         change[active] = coef - before
         self.scores += self.kernel.scores(change)
         return int(updates)
+
+    def _active_rows(self) -> Index:
+        """The support, and the rows that violate their margin most.
+
+        Many rows do so only until the worst of them have coefficients, and the kernel
+        row of one that never gets any is computed in vain.
+        """
+        support = support_of(self.coef)
+        distance = margins(self.scores.T, self.target)
+        distance[support] = np.inf
+        outside = np.flatnonzero(distance < 1.0)
+        most = max(FEWEST_NEW, int(NEW_SHARE * len(support)))
+        if len(outside) > most:
+            outside = outside[np.argpartition(distance[outside], most)[:most]]
+        return np.union1d(support, outside)
 
 
 def stretched(
@@ -127,14 +149,16 @@ class CombinedKernel:
         self.owners: Index = np.empty(0, dtype=np.intp)  # values[a] is row owners[a]
         self.places = np.full(self.bank.n_rows, -1)  # and the inverse
 
-    def scores(self, coef: Array) -> Array:
-        """(K coef)' in float64, multiplied in the precision of the kernel."""
+    def scores(self, coef: Array, dtype: Any = None) -> Array:
+        """(K coef)' in float64, multiplied in the kernel's own precision or `dtype`."""
         self.require(support_of(coef))
         scores = np.zeros(coef.shape[::-1])
-        for start in range(0, len(self.owners), SCORE_ROWS):
-            part = slice(start, min(start + SCORE_ROWS, len(self.owners)))
-            active = coef[self.owners[part]].T.astype(self.values.dtype)
-            scores += active @ self.values[part]
+        step = SCORE_ROWS if dtype is None else SCORE_BLOCK  # which is converted
+        dtype = self.values.dtype if dtype is None else dtype
+        for start in range(0, len(self.owners), step):
+            part = slice(start, min(start + step, len(self.owners)))
+            active = coef[self.owners[part]].T.astype(dtype)
+            scores += active @ self.values[part].astype(dtype, copy=False)
         return scores
 
     def square(self, index: Index) -> Values:
