@@ -16,6 +16,7 @@ from manykernels.banks import (
     build_bank,
 )
 from manykernels.banks.base import block_norms
+from manykernels.banks.given import ScaledBank, given_bank
 from manykernels.base import machine
 from manykernels.kernels import KernelSet, Linear
 from manykernels.solvers import Auto
@@ -88,10 +89,42 @@ def test_a_read_only_memory_map_is_a_stack(tmp_path: Path, dtype: type) -> None:
     assert result.converged
 
 
+def test_matrices_one_after_the_other_are_not_copied() -> None:
+    matrices = np.stack(GRAMS)
+    bank = GramBank(matrices.transpose(1, 0, 2))
+    assert np.shares_memory(bank.values, matrices)
+    check_bank(bank, STACK, DOUBLE, SUBSET)
+
+
 def test_a_strided_stack_is_made_contiguous() -> None:
-    strided = np.stack(GRAMS).transpose(1, 0, 2)
+    strided = np.repeat(STACK, 2, axis=1)[:, ::2]
     assert not strided.flags.c_contiguous
-    check_bank(GramBank(strided), STACK, DOUBLE, SUBSET)
+    bank = GramBank(strided)
+    assert bank.stack.flags.c_contiguous
+    check_bank(bank, STACK, DOUBLE, SUBSET)
+
+
+@each_dtype
+@pytest.mark.parametrize("given", [np.float32, np.float64])
+@pytest.mark.parametrize("kernels_last", [True, False])
+@pytest.mark.parametrize("scaled", [True, False])
+def test_stacks_as_they_were_given(
+    dtype: type, rtol: float, given: type, kernels_last: bool, scaled: bool
+) -> None:
+    factors = (
+        np.arange(1.0, 1.0 + STACK.shape[1]) if scaled else np.ones(STACK.shape[1])
+    )
+    stack = STACK.transpose(0, 2, 1) if kernels_last else STACK.transpose(1, 0, 2)
+    stack = np.ascontiguousarray(stack, given)
+    stack = stack if kernels_last else stack.transpose(1, 2, 0)
+    bank = given_bank(stack, factors, list(map(str, factors)), dtype)
+    expected = STACK * factors[:, None]
+    check_bank(
+        bank, expected, max(rtol, SINGLE if given == np.float32 else 0.0), SUBSET
+    )
+    inner = bank.bank if isinstance(bank, ScaledBank) else bank
+    assert np.shares_memory(inner.stack, stack)  # type: ignore[attr-defined]
+    np.testing.assert_allclose(bank.stored_rows(), expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("shape", [(3, 3), (3, 2, 4), (2, 3, 3)])

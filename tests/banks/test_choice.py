@@ -19,6 +19,7 @@ from manykernels.banks import (
     build_bank,
     cost,
 )
+from manykernels.banks.given import ScaledBank
 from manykernels.base import machine
 from manykernels.kernels import (
     RBF,
@@ -64,7 +65,8 @@ def real_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_does_not_fit(make: Callable[[], KernelSet], kind: type) -> None:
     kernels = make()
     limit = build.gram_bytes(kernels)
-    assert isinstance(build_bank(kernels, memory_limit=limit), GramBank)
+    in_memory = GramBank, ScaledBank
+    assert isinstance(build_bank(kernels, memory_limit=limit), in_memory)
     assert isinstance(build_bank(kernels, memory_limit=limit - 1), kind)
 
 

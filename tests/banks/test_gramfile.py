@@ -42,7 +42,9 @@ def fitted(dtype: type = np.float32) -> KernelSet:
 
 
 def row_first(kernels: KernelSet) -> np.ndarray:
-    return build_bank(kernels, "gram").stack  # type: ignore[attr-defined]
+    rows = build_bank(kernels, "gram").stored_rows()
+    assert rows is not None
+    return rows
 
 
 @pytest.fixture

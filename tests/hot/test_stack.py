@@ -15,30 +15,86 @@ STACK = np.ascontiguousarray((ROOT @ ROOT.transpose(0, 2, 1)).transpose(1, 0, 2)
 WEIGHTS = np.array([0.5, 0.0, 2.0])
 ROWS = np.array([8, 1, 4, 4])
 COMBINED = np.einsum("f,ifj->ij", WEIGHTS, STACK)
+# The kernels of a row side by side, or one matrix after the other.
+TABLES = [
+    (STACK.reshape(27, 9), (3, 1)),
+    (np.ascontiguousarray(STACK.transpose(1, 0, 2)).reshape(27, 9), (1, 9)),
+]
+each_table = pytest.mark.parametrize("table", TABLES)
+KERNELS_LAST = np.ascontiguousarray(STACK.transpose(0, 2, 1))
 
 
-def test_combine_rows() -> None:
+@each_table
+def test_combine_rows(table: tuple) -> None:
     out = np.full((4, 9), np.nan)
-    hot.combine_rows(STACK, WEIGHTS, ROWS, out, 1, 3)
+    hot.combine_rows(*table, WEIGHTS, ROWS, out, 1, 3)
     assert np.allclose(out[1:3], COMBINED[ROWS[1:3]])
     assert np.all(np.isnan(out[[0, 3]]))
 
 
-def test_gather_block() -> None:
+@each_table
+def test_gather_block(table: tuple) -> None:
     out = np.full((4, 3, 4), np.nan)
-    hot.gather_block(STACK, ROWS, out, 2, 4)
+    hot.gather_block(*table, ROWS, out, 2, 4)
     assert np.array_equal(out[2:], STACK[ROWS[2:]][:, :, ROWS])
     assert np.all(np.isnan(out[:2]))
 
 
-def test_quadratic_forms_add_up_over_slices() -> None:
+@each_table
+def test_quadratic_forms_add_up_over_slices(table: tuple) -> None:
     coef = rng.normal(size=(9, 2))
     coef[[3, 5]] = 0.0
     support = np.flatnonzero(coef.any(axis=1))
     by_output = np.ascontiguousarray(coef.T)
-    first = hot.quadratic_forms(STACK, by_output, support, 0, 3)
-    rest = hot.quadratic_forms(STACK, by_output, support, 3, len(support))
+    first = hot.quadratic_forms(*table, STACK.shape[1], by_output, support, 0, 3)
+    rest = hot.quadratic_forms(
+        *table, STACK.shape[1], by_output, support, 3, len(support)
+    )
     assert np.allclose(first + rest, np.einsum("ik,ifj,jk->f", coef, STACK, coef))
+
+
+def test_combine_kernels_last() -> None:
+    out = np.full((4, 9), np.nan)
+    hot.combine_given(KERNELS_LAST, WEIGHTS, ROWS, out, 1, 3)
+    assert np.allclose(out[1:3], COMBINED[ROWS[1:3]])
+    assert np.all(np.isnan(out[[0, 3]]))
+
+
+def test_gather_kernels_last() -> None:
+    out = np.full((4, 3, 2), np.nan)
+    hot.gather_given(KERNELS_LAST, ROWS, ROWS[:2], out, 2, 4)
+    assert np.array_equal(out[2:], STACK[ROWS[2:]][:, :, ROWS[:2]])
+    assert np.all(np.isnan(out[:2]))
+
+
+def test_quadratic_forms_kernels_last_add_up_over_slices() -> None:
+    coef = rng.normal(size=(9, 2))
+    coef[[3, 5]] = 0.0
+    support = np.flatnonzero(coef.any(axis=1))[::-1].copy()
+    first = hot.quadratic_forms_given(KERNELS_LAST, coef, support, 0, 3)
+    rest = hot.quadratic_forms_given(KERNELS_LAST, coef, support, 3, len(support))
+    assert np.allclose(first + rest, np.einsum("ik,ifj,jk->f", coef, STACK, coef))
+
+
+@pytest.mark.parametrize("n_kernels", [1, 4, 7])
+@pytest.mark.parametrize("tile", [1, 4, 50])
+def test_facts_of_a_stack(n_kernels: int, tile: int) -> None:
+    stack = rng.normal(size=(9, 9, n_kernels))
+    gaps = np.abs(stack - stack.transpose(1, 0, 2)).max(axis=(0, 1))
+    bands = np.arange(0, 9, tile)[::-1].copy()
+    parts = [hot.stack_facts(stack, tile, bands, b, b + 1) for b in range(len(bands))]
+    above = np.triu(np.ones((9, 9), dtype=bool))
+    facts = np.stack(parts)
+    assert np.array_equal(facts[:, 1].max(axis=0), gaps)
+    assert np.all(facts[:, 0].max(axis=0) >= np.abs(stack[above]).max(axis=0))
+    assert np.all(facts[:, 0].max(axis=0) <= np.abs(stack).max(axis=(0, 1)))
+    assert np.isfinite(facts).all()
+    for i, j in [(0, 8), (8, 0), (5, 5)]:
+        for value in (np.nan, np.inf, -np.inf):
+            broken = stack.copy()
+            broken[i, j, -1] = value
+            total = hot.stack_facts(broken, tile, bands, 0, len(bands))[2]
+            assert np.isfinite(total).tolist() == [True] * (n_kernels - 1) + [False]
 
 
 @pytest.mark.parametrize("n_rows", [0, 1, 2, 7, 100])

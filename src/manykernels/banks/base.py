@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -127,11 +127,10 @@ class Bank(ABC):
         """sum_f weights_f K_f coef in float64, shape (rows, outputs)."""
         support = support_of(coef)
         scores = np.zeros((coef.shape[1], self.n_rows))
-        for part, block in self._row_blocks(support):
-            combined = np.zeros((block.shape[0], self.n_rows))
-            for f in np.flatnonzero(weights):
-                combined += weights[f] * block[:, f]
-            scores += coef[support[part]].T @ combined
+        for start in range(0, len(support), SCORE_BLOCK):
+            block = support[start : start + SCORE_BLOCK]
+            out = np.empty((len(block), self.n_rows))  # float64 whatever is stored
+            scores += coef[block].T @ self.combine(weights, block, out)
         return scores.T
 
     def scores_at(self, rows: Index, coef: Array, weights: Array) -> Array:
@@ -185,10 +184,13 @@ class GramBank(Bank):
     Parameters
     ----------
     stack : array of shape (rows, blocks, rows)
-        float32 or float64, C-contiguous; symmetric in the two row axes.
+        float32 or float64, symmetric in the two row axes; not copied where it is
+        C-contiguous, or a view of matrices that lie one after the other.
     names : sequence of str, optional
     noise : float
         Size of the rounding in the values, where it is larger than the dtype's.
+    dtype : dtype, optional
+        Of the rows that are handed out, where it is not the stack's.
 
     Examples
     --------
@@ -200,7 +202,11 @@ class GramBank(Bank):
     stores_values = True
 
     def __init__(
-        self, stack: Values, names: Sequence[str] | None = None, noise: float = 0.0
+        self,
+        stack: Values,
+        names: Sequence[str] | None = None,
+        noise: float = 0.0,
+        dtype: Any = None,
     ) -> None:
         if stack.ndim != 3 or stack.shape[0] != stack.shape[2]:
             raise ValueError(
@@ -209,8 +215,14 @@ class GramBank(Bank):
             )
         n_rows, n_blocks = stack.shape[:2]
         names = names or [f"kernel {f}" for f in range(n_blocks)]
-        super().__init__(n_rows, names, stack.dtype)
-        self.stack = np.ascontiguousarray(stack)
+        super().__init__(n_rows, names, stack.dtype if dtype is None else dtype)
+        matrices = stack.transpose(1, 0, 2)
+        self.stack = stack
+        self.steps = (1, n_rows)
+        if not matrices.flags.c_contiguous:
+            self.stack = matrices = np.ascontiguousarray(stack)
+            self.steps = (n_blocks, 1)
+        self.values = matrices.reshape(-1, n_rows)  # a kernel row each
         self.nbytes = stack.nbytes
         self.noise = noise
 
@@ -221,38 +233,30 @@ class GramBank(Bank):
 
     def rows(self, index: Index) -> Values:
         """Rows of every kernel, shape (len(index), blocks, rows)."""
-        return np.asarray(self.stack[index])
+        return np.asarray(self.stack[index], self.dtype, order="C")
 
     def stored_rows(self) -> Values:
-        """The stack itself."""
-        return self.stack
+        """The stack itself, or a copy made for solvers that need all rows so."""
+        return self._rows
+
+    @cached_property
+    def _rows(self) -> Values:
+        return np.ascontiguousarray(self.stack, self.dtype)
 
     def combine(self, weights: Array, rows: Index, out: Values | None = None) -> Values:
         """sum_f weights_f K_f(i, j) for i in rows and all j."""
-        if out is None:
-            out = np.empty((len(rows), self.n_rows), self.dtype)
-        weights = weights.astype(out.dtype)
-        traffic = len(rows) * self.n_blocks * self.n_rows * self.dtype.itemsize
-        work = partial(hot.combine_rows, self.stack, weights, rows, out)
-        in_slices(len(rows), traffic, work)
+        out = self._new_rows(rows) if out is None else out
+        weights = weights.astype(np.result_type(self.stack.dtype, out.dtype))
+        work = partial(hot.combine_rows, self.values, self.steps, weights, rows, out)
+        in_slices(len(rows), len(rows) * self.stack[0].nbytes, work)
         return out
-
-    def scores(self, coef: Array, weights: Array) -> Array:
-        """sum_f weights_f K_f coef in float64, read from the support rows only."""
-        support = support_of(coef)
-        scores = np.zeros((coef.shape[1], self.n_rows))
-        for start in range(0, len(support), SCORE_BLOCK):
-            block = support[start : start + SCORE_BLOCK]
-            out = np.empty((len(block), self.n_rows))  # float64 whatever is stored
-            scores += coef[block].T @ self.combine(weights, block, out)
-        return scores.T
 
     def block_scores(self, coef: Array) -> Values:
         """K_f coef for every f, shape (outputs, blocks, rows)."""
         support = support_of(coef)
         active = coef[support].T.astype(self.dtype)
-        if len(support) == self.n_rows:  # one product with the stack as it lies
-            flat = self.stack.reshape(self.n_rows, -1)
+        if len(support) == self.n_rows:  # one product with the rows side by side
+            flat = self._rows.reshape(self.n_rows, -1)
             return np.asarray(active @ flat).reshape(-1, self.n_blocks, self.n_rows)
         out = np.empty((coef.shape[1], self.n_blocks, self.n_rows), self.dtype)
         for f in range(self.n_blocks):
@@ -265,17 +269,17 @@ class GramBank(Bank):
         support = support_of(coef)
         support = np.concatenate([support[::2], support[1::2]])
         by_output = np.ascontiguousarray(coef.T)
-        traffic = len(support) * self.n_blocks * self.n_rows * self.dtype.itemsize
-        work = partial(hot.quadratic_forms, self.stack, by_output, support)
+        kernel_rows = (self.values, self.steps, self.n_blocks)
+        work = partial(hot.quadratic_forms, *kernel_rows, by_output, support)
+        traffic = len(support) * self.stack[0].nbytes
         squares: Array = np.sum(in_slices(len(support), traffic, work), axis=0)
         return without_noise(squares, coef, self.noise) if self.noise else squares
 
     def subset(self, index: Index) -> GramBank:
         """The same kernels on the rows `index`, copied together."""
         out = np.empty((len(index), self.n_blocks, len(index)), self.dtype)
-        in_slices(
-            len(index), out.nbytes, partial(hot.gather_block, self.stack, index, out)
-        )
+        work = partial(hot.gather_block, self.values, self.steps, index, out)
+        in_slices(len(index), out.nbytes, work)
         return GramBank(out, self.names, self.noise)
 
 

@@ -14,6 +14,7 @@ from manykernels.banks.bands import BAND, half_stack
 from manykernels.banks.base import Bank, GramBank
 from manykernels.banks.blocks import BlockBank, FeatureBlock, SparseGramBlock
 from manykernels.banks.cost import WRITE_NS, all_pairs_seconds, reading_pays
+from manykernels.banks.given import given_bank
 from manykernels.banks.gramfile import stored_file
 from manykernels.banks.ondemand import OnDemandBank
 from manykernels.banks.stored import StoredBank
@@ -320,8 +321,11 @@ def _on_demand_bank(kernels: KernelSet, memory_limit: MemoryLimit) -> OnDemandBa
     return OnDemandBank(kernels, bank_of, max_combined_rows, int(left))
 
 
-def _gram_bank(kernels: KernelSet) -> GramBank:
-    """Every value; there is room for them."""
+def _gram_bank(kernels: KernelSet) -> Bank:
+    """Every value, where it lies or copied; there is room for them."""
+    given = kernels.stack_as_given()
+    if given is not None:
+        return given_bank(*given, kernels.names, kernels.dtype)
     n_rows, n_kernels = kernels.n_reference, kernels.n_kernels
     stack = np.empty((n_rows, n_kernels, n_rows), kernels.dtype)
     # Tiles in threads of our own: BLAS threads on small products wait for each other.

@@ -155,8 +155,9 @@ class _Part:
 def _combine(block: Values, weights: Array, out: Values) -> None:
     """out[a, j] = sum_f weights_f block[a, f, j]."""
     every = np.arange(len(block))
+    values, steps = block.reshape(-1, block.shape[2]), (block.shape[1], 1)
 
     def work(start: int, stop: int) -> None:
-        hot.combine_rows(block, weights, every, out, start, stop)
+        hot.combine_rows(values, steps, weights, every, out, start, stop)
 
     in_slices(len(block), block.nbytes, work)

@@ -1,7 +1,9 @@
-"""Loops over a stored Gram stack of shape (rows, blocks, columns).
+"""Loops over stored kernel values.
 
-One row holds the values of every kernel side by side: all the solvers read whole
-rows, so a row is one contiguous stream from memory.
+A Gram stack is a table of kernel rows: row i of kernel f is values[i * steps[0] + f *
+steps[1]], so that all kernels of a row may lie side by side, one contiguous stream from
+memory, or one matrix after the other. A given stack has the shape (rows, columns,
+blocks), kernels last, as users often have it.
 """
 
 from __future__ import annotations
@@ -12,34 +14,34 @@ from manykernels.hot.lazy import njit
 
 
 @njit(cache=True, fastmath=True, nogil=True)
-def combine_rows(stack, weights, rows, out, start, stop):
-    """out[a, j] = sum_f weights[f] * stack[rows[a], f, j] for a in start..stop."""
-    n_blocks, n_columns = stack.shape[1], stack.shape[2]
+def combine_rows(values, steps, weights, rows, out, start, stop):
+    """out[a, j] = sum_f weights[f] * K_f(rows[a], j) for a in start..stop."""
+    n_columns = values.shape[1]
     for a in range(start, stop):
         target = out[a]
         target[:] = 0
-        for f in range(n_blocks):
+        for f in range(len(weights)):
             weight = weights[f]
             if weight == 0:
                 continue
-            source = stack[rows[a], f]
+            source = values[rows[a] * steps[0] + f * steps[1]]
             for j in range(n_columns):
                 target[j] += weight * source[j]
 
 
 @njit(cache=True, nogil=True)
-def gather_block(stack, index, out, start, stop):
-    """out[a, f, b] = stack[index[a], f, index[b]]."""
+def gather_block(values, steps, index, out, start, stop):
+    """out[a, f, b] = K_f(index[a], index[b])."""
     for a in range(start, stop):
-        for f in range(stack.shape[1]):
-            source = stack[index[a], f]
+        for f in range(out.shape[1]):
+            source = values[index[a] * steps[0] + f * steps[1]]
             target = out[a, f]
             for b in range(len(index)):
                 target[b] = source[index[b]]
 
 
 @njit(cache=True, fastmath=True, nogil=True)
-def quadratic_forms(stack, coef, support, start, stop):
+def quadratic_forms(values, steps, n_blocks, coef, support, start, stop):
     """out[f] = sum over i in support[start:stop], j of <coef_i, coef_j> K_f(i, j).
 
     coef has shape (outputs, columns), so that the inner products <coef_i, coef_j>
@@ -47,7 +49,7 @@ def quadratic_forms(stack, coef, support, start, stop):
     symmetric: the values left of the diagonal count twice, the others are not read.
     """
     n_outputs, n_columns = coef.shape
-    out = np.zeros(stack.shape[1])
+    out = np.zeros(n_blocks)
     products = np.empty(n_columns, np.float64)
     for a in range(start, stop):
         i = support[a]
@@ -60,10 +62,123 @@ def quadratic_forms(stack, coef, support, start, stop):
             square += c * c
             for j in range(i):
                 products[j] += c * coef[k, j]
-        for f in range(stack.shape[1]):
-            source = stack[i, f]
+        for f in range(n_blocks):
+            source = values[i * steps[0] + f * steps[1]]
             total = 0.0
             for j in range(i):
                 total += source[j] * products[j]
             out[f] += 2.0 * total + square * source[i]
+    return out
+
+
+# --- given stacks, kernels last -------------------------------------------------------
+# Inner loops over the kernels are written four at a time: there are few kernels, and
+# what the compiler makes of a short loop of unknown length costs more than the work.
+
+
+@njit(cache=True, nogil=True)
+def stack_facts(stack, tile, bands, start, stop):
+    """Per kernel: largest |K_ij|, largest |K_ij - K_ji|, and a sum that NaN spoils.
+
+    For `tile` rows from each of bands[start:stop], right of the diagonal, and their
+    mirror images: every value is read from memory once. Sums and maxima run along
+    whole rows of a tile, one for each of its columns, and meet at the end.
+    """
+    n_rows, n_blocks = stack.shape[0], stack.shape[2]
+    width = tile * n_blocks
+    largest = np.zeros(width, stack.dtype)
+    gap = np.zeros(width, stack.dtype)
+    total = np.zeros(width, stack.dtype)
+    mirrored = np.empty((tile, width), stack.dtype)
+    by_four = n_blocks - n_blocks % 4
+    for band in range(start, stop):
+        first = bands[band]
+        last = min(first + tile, n_rows)
+        for left in range(first, n_rows, tile):
+            right = min(left + tile, n_rows)
+            for j in range(left, right):
+                for i in range(first, last):
+                    source = stack[j, i]
+                    target = mirrored[i - first, (j - left) * n_blocks :]
+                    for f in range(0, by_four, 4):
+                        a, b = source[f], source[f + 1]
+                        c, d = source[f + 2], source[f + 3]
+                        target[f] = a
+                        target[f + 1] = b
+                        target[f + 2] = c
+                        target[f + 3] = d
+                    for f in range(by_four, n_blocks):
+                        target[f] = source[f]
+            n_values = (right - left) * n_blocks
+            for i in range(first, last):
+                row = stack[i, left:right].reshape(n_values)
+                mirror = mirrored[i - first]
+                for k in range(n_values):
+                    total[k] += row[k] + mirror[k]
+                for k in range(n_values):
+                    largest[k] = max(largest[k], abs(row[k]))
+                for k in range(n_values):
+                    gap[k] = max(gap[k], abs(row[k] - mirror[k]))
+    facts = np.zeros((3, n_blocks))
+    for k in range(width):
+        f = k % n_blocks
+        facts[0, f] = max(facts[0, f], largest[k])
+        facts[1, f] = max(facts[1, f], gap[k])
+        facts[2, f] += total[k]
+    return facts
+
+
+@njit(cache=True, fastmath=True, nogil=True)
+def combine_given(stack, weights, rows, out, start, stop):
+    """out[a, j] = sum_f weights[f] * stack[rows[a], j, f] for a in start..stop."""
+    n_columns, n_blocks = stack.shape[1], stack.shape[2]
+    by_four = n_blocks - n_blocks % 4
+    for a in range(start, stop):
+        values = stack[rows[a]]
+        for j in range(n_columns):
+            row = values[j]
+            s = t = u = v = 0.0
+            for f in range(0, by_four, 4):
+                s += weights[f] * row[f]
+                t += weights[f + 1] * row[f + 1]
+                u += weights[f + 2] * row[f + 2]
+                v += weights[f + 3] * row[f + 3]
+            for f in range(by_four, n_blocks):
+                s += weights[f] * row[f]
+            out[a, j] = (s + t) + (u + v)
+
+
+@njit(cache=True, nogil=True)
+def gather_given(stack, rows, columns, out, start, stop):
+    """out[a, f, b] = stack[rows[a], columns[b], f]."""
+    for a in range(start, stop):
+        values = stack[rows[a]]
+        for b in range(len(columns)):
+            source = values[columns[b]]
+            for f in range(out.shape[1]):
+                out[a, f, b] = source[f]
+
+
+@njit(cache=True, fastmath=True, nogil=True)
+def quadratic_forms_given(stack, coef, support, start, stop):
+    """out[f] = sum of <coef_i, coef_j> K_f(i, j) over i in support[start:stop], j.
+
+    coef has shape (rows, outputs); support is every row with a coefficient. Kernels
+    are symmetric: a pair is read once and counts twice.
+    """
+    out = np.zeros(stack.shape[2])
+    for a in range(start, stop):
+        i = support[a]
+        for b in range(len(support)):
+            j = support[b]
+            if j > i:
+                continue
+            product = 0.0
+            for k in range(coef.shape[1]):
+                product += coef[i, k] * coef[j, k]
+            if j < i:
+                product *= 2.0
+            values = stack[i, j]
+            for f in range(len(out)):
+                out[f] += product * values[f]
     return out

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from manykernels.base.arrays import Values
+from manykernels.base.arrays import Array, Values
 from manykernels.base.stored import require_all
-from manykernels.kernels.given import GivenGroup
+from manykernels.kernels.given import GivenGroup, Precomputed, as_one_stack
 
 if TYPE_CHECKING:
     from manykernels.kernels.base import Kernel
@@ -83,6 +83,26 @@ class CheckedKernels:
                 single = kernel.form == "constant" and kernel.approximate is None
                 columns[f] = 1 if single else group.rows.values.shape[1]
         return columns
+
+    def stack_as_given(self) -> tuple[Values, Array] | None:
+        """The given array (N, N, F) and a factor for each kernel, if that is all.
+
+        None where a kernel is a function of what was given, where matrices lie apart,
+        or where they are symmetric by tolerance only.
+        """
+        matrices: list[Any] = [None] * self.n_kernels
+        for group in self.groups:
+            if not isinstance(group, GivenGroup) or not group.symmetric:
+                return None
+            for f in group.members:
+                matrices[f] = group.matrix
+        plain = all(isinstance(kernel, Precomputed) for kernel in self.kernels)
+        scaled = all(scaling.is_factor for scaling in self.scalings)
+        if not (plain and scaled and self.clips == [None] * self.n_kernels):
+            return None
+        stack = as_one_stack(matrices)
+        factors = np.array([scaling.factor for scaling in self.scalings])
+        return None if stack is None else (stack, factors)
 
     @property
     def are_given(self) -> bool:

@@ -1,20 +1,25 @@
 """Kernels from given matrices: how they come in, what is checked, how they are read.
 
 A stack is one array of shape (n, n_train, n_kernels), a list of matrices, or a single
-matrix. Matrices are kept as views; nothing is copied until a set is restricted.
+matrix. Matrices are kept as views; nothing is copied until a set is restricted, and an
+array with the kernels last is learned from where it lies.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.lib.stride_tricks import as_strided
 
-from manykernels.base.arrays import Selection, Values
+from manykernels.base.arrays import Array, Selection, Values
+from manykernels.base.machine import in_slices
 from manykernels.base.stored import FLAG, Count, Floats, ListOf, Part, Wholes, storable
+from manykernels.hot.stack import stack_facts
 from manykernels.kernels.base import (
     Kernel,
     Normalize,
@@ -24,9 +29,10 @@ from manykernels.kernels.base import (
     unique_names,
 )
 from manykernels.kernels.columns import select_columns
-from manykernels.kernels.rows import symmetric_tiles
 
 SYMMETRY_TOLERANCE = 1e-5
+ROUNDING = 1e-6  # of the largest value: what rounding alone does to symmetry
+TILE_BYTES = 64 << 10  # of a stack, checked at a time: it stays in a core's cache
 
 
 @dataclass(frozen=True, repr=False)
@@ -139,6 +145,8 @@ class GivenGroup:
         Positions of its kernels in the set.
     full : bool
         True once restricted: new rows always come with all training columns.
+    symmetric : bool
+        Whether the matrix is known to be symmetric up to rounding.
     """
 
     position: int
@@ -147,6 +155,7 @@ class GivenGroup:
     members: list[int]
     ids: Values | None = None
     full: bool = False
+    symmetric: bool = field(default=False, init=False, compare=False)
 
     offset: ClassVar[None] = None
 
@@ -236,14 +245,15 @@ def fit_given(
         places += picked
     names = unique_names([kernel.label for kernel in chosen])
     members: dict[tuple[int, bool], list[int]] = {}
+    symmetric = check_matrices([matrices[k] for k in places], names, chosen)
     for f, k in enumerate(places):
-        check_training_matrix(matrices[k], names[f], chosen[f].nonnegative)
         members.setdefault((k, chosen[f].center), []).append(f)
         chosen[f] = chosen[f].resolve(matrices[k], copies)
-    groups = [
-        GivenGroup(k, matrices[k], np.dtype(float) if center else dtype, found)
-        for (k, center), found in members.items()
-    ]
+    groups = []
+    for (k, center), found in members.items():
+        precision = np.dtype(float) if center else dtype
+        groups.append(GivenGroup(k, matrices[k], precision, found))
+        groups[-1].symmetric = bool(symmetric[found[0]])
     return chosen, names, groups
 
 
@@ -301,17 +311,76 @@ def check_new_stack(matrices: list[Values], n_matrices: int, n_train: int) -> No
         )
 
 
-def check_training_matrix(matrix: Values, name: str, nonnegative: bool) -> None:
-    """Finite, non-zero and symmetric, in one pass over tiles."""
-    largest = gap = 0.0
-    for rows, columns in symmetric_tiles(len(matrix)):
-        tile, mirror = matrix[rows, columns], matrix[columns, rows].T
-        require_finite(tile, name)
-        require_finite(mirror, name)
-        if nonnegative:
-            require_nonnegative(tile, name)
-        largest = max(largest, float(np.abs(tile).max()))
-        gap = max(gap, float(np.abs(np.subtract(tile, mirror, dtype=float)).max()))
+def as_one_stack(matrices: Sequence[Values]) -> Values | None:
+    """Matrices that fill one array, as a view of shape (n, n, kernels); else None.
+
+    Their values may lie interleaved, kernels last, or one matrix after the other.
+
+    >>> stack = np.zeros((5, 5, 3))
+    >>> found = as_one_stack(read_stack(stack))
+    >>> np.shares_memory(found, stack), found.strides == stack.strides
+    (True, True)
+    """
+    first = matrices[0]
+    # Arrays of their own may happen to be neighbors, but need not live as long.
+    owners = {id(matrix if matrix.base is None else matrix.base) for matrix in matrices}
+    if first.dtype not in (np.float32, np.float64) or len(owners) > 1:
+        return None
+    starts = [matrix.__array_interface__["data"][0] for matrix in matrices]
+    n, size, n_kernels = len(first), first.itemsize, len(matrices)
+    last = (n * n_kernels * size, n_kernels * size, size)
+    apart = (n * size, size, n * n * size)
+    for strides in (last, apart):
+        alike = {(m.strides, m.dtype) for m in matrices} == {(strides[:2], first.dtype)}
+        steps = [start - starts[0] for start in starts]
+        if alike and steps == [k * strides[2] for k in range(n_kernels)]:
+            return as_strided(first, (n, n, n_kernels), strides)
+    return None
+
+
+def check_matrices(
+    matrices: Sequence[Values], names: Sequence[str], kernels: Sequence[Kernel]
+) -> Values:
+    """Raise unless all are finite, non-zero and symmetric; which are so to rounding."""
+    stack = as_one_stack(matrices)
+    if stack is not None and stack.flags.c_contiguous:
+        facts = _facts(stack)
+    else:
+        facts = np.concatenate([_facts(_alone(m)) for m in matrices], axis=1)
+    largest, gap, total = facts
+    good = np.isfinite(total) & (largest > 0) & (gap <= SYMMETRY_TOLERANCE * largest)
+    for f, (matrix, kernel) in enumerate(zip(matrices, kernels, strict=True)):
+        if kernel.nonnegative:
+            require_nonnegative(matrix, names[f])
+        if not good[f]:
+            check_training_matrix(matrix, names[f])
+    return np.asarray(gap <= ROUNDING * largest)
+
+
+def _facts(stack: Values) -> Array:
+    """Largest value, largest asymmetry, and a sum that is finite if all values are."""
+    n_rows, _, n_kernels = stack.shape
+    tile = max(4, int((TILE_BYTES / (n_kernels * stack.itemsize)) ** 0.5))
+    bands = np.arange(0, n_rows, tile)
+    # Every other band in turn: slices then have as much right of the diagonal.
+    bands = np.concatenate([bands[::2], bands[1::2]])
+    work = partial(stack_facts, stack, tile, bands)
+    parts = np.stack(in_slices(len(bands), stack.nbytes, work))
+    with np.errstate(invalid="ignore"):
+        return np.stack([*parts[:, :2].max(axis=0), parts[:, 2].sum(axis=0)])
+
+
+def _alone(matrix: Values) -> Values:
+    """One matrix as a stack of its own, without a copy where it lies row by row."""
+    dtype = matrix.dtype if matrix.dtype == np.float32 else np.float64
+    return np.ascontiguousarray(matrix, dtype)[:, :, None]
+
+
+def check_training_matrix(matrix: Values, name: str) -> None:
+    """Finite, non-zero and symmetric: says which it is not."""
+    require_finite(matrix, name)
+    largest = float(np.abs(matrix).max())
+    gap = float(np.abs(np.subtract(matrix, matrix.T, dtype=float)).max())
     if largest == 0.0:
         raise ValueError(
             f"kernel {name!r} must have a non-zero entry, got all zeros on the "

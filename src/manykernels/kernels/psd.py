@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 from scipy.linalg import eigh, eigvalsh
+from scipy.linalg.lapack import dpotrf
 
 from manykernels.base.arrays import Selection, Values
 from manykernels.base.stored import Floats, storable
@@ -55,24 +57,38 @@ class Clip:
 
 def make_psd(fitted: KernelSet, psd: Psd, copies: Values) -> None:
     """Check or clip the kernels of a set whose formula does not promise it."""
-    for f, kernel in enumerate(fitted.kernels):
-        if psd == "skip" or not kernel.check_psd:
-            continue
-        group = fitted.group_of(f)
-        if isinstance(group, MappedGroup):
-            # An approximation as such is never indefinite, but its kernel may be.
-            if psd == "check" and isinstance(group.map, Whitening):
-                exact, _ = landmark_matrix(fitted.kernels, fitted.names, group.source)
-                rows = sample_rows(len(exact))
-                check_matrix(exact[np.ix_(rows, rows)], fitted.names[f])
-        elif psd == "check":
-            some = sample_rows(fitted.n_train)
-            check_matrix(final_matrix(fitted, f, some), fitted.names[f])
-        else:
+    if psd == "skip":
+        return
+    doubtful = [f for f, kernel in enumerate(fitted.kernels) if kernel.check_psd]
+    if psd == "check":
+        for f, matrix in _samples(fitted, doubtful):
+            check_matrix(matrix, fitted.names[f])
+        return
+    for f in doubtful:
+        # An approximation as such is never indefinite.
+        if not isinstance(fitted.group_of(f), MappedGroup):
             whole = final_matrix(fitted, f, np.arange(fitted.n_train))
             clip = fitted.clips[f] = clip_matrix(whole, copies)
             if clip is not None:
                 fitted.scalings[f].diagonal = np.square(clip.features).sum(axis=1)
+
+
+def _samples(fitted: KernelSet, kernels: list[int]) -> Iterator[tuple[int, Values]]:
+    """Matrices of some rows, up to a positive factor."""
+    rows = sample_rows(fitted.n_train)
+    given = fitted.stack_as_given()
+    if given is not None:  # all kernels of a pair at once
+        values = given[0][np.ix_(rows, rows)]
+        yield from ((f, values[:, :, f]) for f in kernels)
+        return
+    for f in kernels:
+        group = fitted.group_of(f)
+        if not isinstance(group, MappedGroup):
+            yield f, final_matrix(fitted, f, rows)
+        elif isinstance(group.map, Whitening):  # of a kernel that may be indefinite
+            exact, _ = landmark_matrix(fitted.kernels, fitted.names, group.source)
+            some = sample_rows(len(exact))
+            yield f, exact[np.ix_(some, some)]
 
 
 def sample_rows(n: int) -> Values:
@@ -106,13 +122,10 @@ def _clearly_positive(matrix: Values) -> bool:
     the mean of the row sums and the largest diagonal entry.
     """
     largest = max(float(matrix.sum(axis=1).mean()), float(np.diagonal(matrix).max()))
-    shifted = matrix.astype(np.float64)
+    shifted = np.array(matrix, dtype=np.float64, order="F")
     shifted[np.diag_indices_from(shifted)] += TOLERANCE * largest
-    try:
-        np.linalg.cholesky(shifted)
-    except np.linalg.LinAlgError:
-        return False
-    return True
+    _, failure = dpotrf(shifted, clean=False, overwrite_a=True)
+    return bool(failure == 0)
 
 
 def clip_matrix(matrix: Values, copies: Values) -> Clip | None:

@@ -82,6 +82,11 @@ class Scaling:
     direction: Values | None = None
     shares: Values | None = None
 
+    @property
+    def is_factor(self) -> bool:
+        """Whether values are multiplied by the factor and nothing else."""
+        return self.means is None and self.norms is None
+
     def side(self, ids: Selection) -> Side:
         """Return the constants of some reference rows."""
         means = None if self.means is None else self.means[ids]

@@ -25,6 +25,7 @@ ONLINE_PASSES = 2
 ONLINE_P = 1.1  # the online stage needs p > 1, and is slow close to 1
 FEW_ROWS = 100  # problems that dual ascent solves before the online stage has begun
 AT_ONCE = 2 * DualAscent.subset  # rows taken together, whatever the start's support
+WEIGHT_ROWS = 300  # for a start with good weights
 MANY_ROWS = 5_000  # above that, growing working sets give a start sooner
 
 
@@ -100,8 +101,11 @@ class Auto:
     def _online_start(self, problem: Problem, rng: np.random.Generator) -> Expansion:
         smooth = replace(problem, norm=LpGroupNorm(max(problem.norm.p, ONLINE_P)))
         online = Obscure(online_passes=ONLINE_PASSES, batch_passes=0, random_state=rng)
-        model = require_whole(online.solve(smooth)).model
         if problem.n_rows > AT_ONCE:
-            return model
-        # Good weights, but coefficients from which the way is longer than from zero.
-        return replace(problem.zero(), weights=model.weights)
+            return require_whole(online.solve(smooth)).model
+        # Good weights, but coefficients from which the way is longer than from zero:
+        # for weights, some of the rows do as well.
+        rows = np.sort(rng.permutation(problem.n_rows)[:WEIGHT_ROWS])
+        some = smooth.restrict(rows) if len(rows) < problem.n_rows else smooth
+        found = require_whole(online.solve(some)).model
+        return replace(problem.zero(), weights=found.weights)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 
 from manykernels.banks.base import Bank, block_norms
-from manykernels.base.arrays import Array
+from manykernels.base.arrays import Array, Index
 from manykernels.losses.base import Loss, Target
 from manykernels.norms.group import LpGroupNorm
 
@@ -70,6 +70,12 @@ class Problem:
         object.__setattr__(self, "bound", self.C * self.sample_weight)
         total = float(self.sample_weight.sum())
         object.__setattr__(self, "reg", 1.0 / (self.C * total))
+
+    def restrict(self, rows: Index) -> Problem:
+        """The same problem on some of the rows, each with its own loss as before."""
+        weight = self.sample_weight[rows]
+        bank, target = self.bank.subset(rows), self.target[rows]
+        return replace(self, bank=bank, target=target, sample_weight=weight)
 
     def zero(self) -> Expansion:
         """The model that scores everything zero."""

@@ -124,15 +124,9 @@ def sample_of(problem: Problem, ridge: Ridge) -> Sample | None:
         return None
     rng = np.random.default_rng(ridge.random_state)
     rows = np.sort(rng.permutation(problem.n_rows)[:n_rows])
-    weight = problem.sample_weight[rows]
-    part = replace(
-        problem,
-        bank=problem.bank.subset(rows),
-        target=problem.target[rows],
-        sample_weight=weight,
-        C=problem.C * float(problem.sample_weight.sum() / weight.sum()),
-    )
-    return Sample(part, START_TOL)
+    part = problem.restrict(rows)
+    share = float(part.sample_weight.sum() / problem.sample_weight.sum())
+    return Sample(replace(part, C=problem.C / share), START_TOL)
 
 
 def announce(problem: Problem) -> None:

@@ -103,12 +103,7 @@ class TruncatedNewton:
     def _sampled_start(self, problem: Problem) -> Expansion:
         rng = np.random.default_rng(self.random_state)
         rows = np.sort(rng.permutation(problem.n_rows)[:SAMPLE])
-        part = replace(
-            problem,
-            bank=problem.bank.subset(rows),
-            target=problem.target[rows],
-            sample_weight=problem.sample_weight[rows],
-        )
+        part = problem.restrict(rows)
         first = replace(self, tol=max(self.tol, SAMPLE_TOL)).solve(part)
         found = require_whole(first).model
         coef = problem.zero().coef

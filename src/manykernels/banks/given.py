@@ -1,0 +1,155 @@
+"""Kernel matrices where the user has them: nothing is copied."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from manykernels.banks.base import Bank, GramBank, support_of
+from manykernels.base.arrays import Array, Index, Values
+from manykernels.base.machine import in_slices
+from manykernels.hot import stack as hot
+
+
+def given_bank(stack: Values, factors: Array, names: Sequence[str], dtype: Any) -> Bank:
+    """K_f = factors[f] * stack[:, :, f], from the array as it lies.
+
+    Parameters
+    ----------
+    stack : array of shape (rows, rows, blocks)
+        C-contiguous, or a view of matrices that lie one after the other.
+    factors : array of shape (blocks,)
+    names : sequence of str
+    dtype : dtype
+        Of the rows that are handed out.
+
+    Examples
+    --------
+    >>> stack = np.stack([np.eye(3), np.ones((3, 3))], axis=-1)
+    >>> bank = given_bank(stack, np.array([1.0, 3.0]), ["one", "three"], np.float32)
+    >>> bank.combine(np.array([2.0, 1.0]), np.array([0])).tolist()
+    [[5.0, 3.0, 3.0]]
+    """
+    bank: Bank
+    if stack.flags.c_contiguous:
+        bank = KernelsLastBank(stack, names, dtype)
+    else:
+        bank = GramBank(stack.transpose(0, 2, 1), names, dtype=dtype)
+    return bank if np.all(factors == 1.0) else ScaledBank(bank, factors)
+
+
+class KernelsLastBank(Bank):
+    """K_f(i, j) = stack[i, j, f].
+
+    A combined row is a product of the values as they lie with the weights; products
+    that ask for single kernels read the pairs of support rows only. Everything is
+    summed up in float64.
+
+    Parameters
+    ----------
+    stack : array of shape (rows, rows, blocks)
+        float32 or float64, C-contiguous; symmetric in the two row axes.
+    names : sequence of str
+    dtype : dtype
+        Of the rows that are handed out.
+    """
+
+    stores_values = True
+
+    def __init__(self, stack: Values, names: Sequence[str], dtype: Any) -> None:
+        super().__init__(len(stack), names, dtype)
+        self.stack = stack
+        self.nbytes = stack.nbytes
+
+    def diagonals(self) -> Array:
+        """K_f(i, i), shape (rows, blocks)."""
+        every = np.arange(self.n_rows)
+        return self.stack[every, every].astype(np.float64)
+
+    def rows(self, index: Index) -> Values:
+        """Rows of every kernel, shape (len(index), blocks, rows)."""
+        return self._gather(index, np.arange(self.n_rows))
+
+    def stored_rows(self) -> Values:
+        """All rows side by side: a copy, made for solvers that need them so."""
+        return self._rows
+
+    @cached_property
+    def _rows(self) -> Values:
+        return self.rows(np.arange(self.n_rows))
+
+    def combine(self, weights: Array, rows: Index, out: Values | None = None) -> Values:
+        """sum_f weights_f K_f(i, j) for i in rows and all j."""
+        out = self._new_rows(rows) if out is None else out
+        work = partial(hot.combine_given, self.stack, weights, rows, out)
+        in_slices(len(rows), len(rows) * self.stack[0].nbytes, work)
+        return out
+
+    def square_norms(self, coef: Array) -> Array:
+        """||theta_f||^2 for every f, from the pairs of support rows."""
+        # Every other row in turn: slices then have as many pairs.
+        support = support_of(coef)
+        support = np.concatenate([support[::2], support[1::2]])
+        traffic = len(support) ** 2 * self.n_blocks * self.stack.itemsize
+        work = partial(hot.quadratic_forms_given, self.stack, coef, support)
+        return np.asarray(np.sum(in_slices(len(support), traffic, work), axis=0))
+
+    def subset(self, index: Index) -> GramBank:
+        """The same kernels on the rows `index`, copied together."""
+        return GramBank(self._gather(index, index), self.names)
+
+    def _gather(self, rows: Index, columns: Index) -> Values:
+        out = np.empty((len(rows), self.n_blocks, len(columns)), self.dtype)
+        work = partial(hot.gather_given, self.stack, rows, columns, out)
+        in_slices(len(rows), out.nbytes, work)
+        return out
+
+
+class ScaledBank(Bank):
+    """factors[f] * K_f for the kernels of another bank, whose values stay as they are.
+
+    Parameters
+    ----------
+    bank : Bank
+    factors : array of shape (blocks,)
+        Positive.
+    """
+
+    def __init__(self, bank: Bank, factors: Array) -> None:
+        super().__init__(bank.n_rows, bank.names, bank.dtype, bank.max_combined_rows)
+        self.bank = bank
+        self.factors = factors
+        self.stores_values = bank.stores_values
+        self.nbytes = bank.nbytes
+
+    def diagonals(self) -> Array:
+        """K_f(i, i), shape (rows, blocks)."""
+        return self.factors * self.bank.diagonals()
+
+    def rows(self, index: Index) -> Values:
+        """Rows of every kernel, shape (len(index), blocks, rows)."""
+        rows = self.bank.rows(index)
+        return np.multiply(rows, self.factors[:, None], dtype=self.dtype)
+
+    def stored_rows(self) -> Values:
+        """All rows side by side: a copy, made for solvers that need them so."""
+        return self._rows
+
+    @cached_property
+    def _rows(self) -> Values:
+        return self.rows(np.arange(self.n_rows))
+
+    def combine(self, weights: Array, rows: Index, out: Values | None = None) -> Values:
+        """sum_f weights_f K_f(i, j) for i in rows and all j."""
+        return self.bank.combine(weights * self.factors, rows, out)
+
+    def square_norms(self, coef: Array) -> Array:
+        """||theta_f||^2 for every f."""
+        return self.factors * self.bank.square_norms(coef)
+
+    def subset(self, index: Index) -> Bank:
+        """The same kernels on fewer rows."""
+        return ScaledBank(self.bank.subset(index), self.factors)
