@@ -109,15 +109,15 @@ def test_zero_weight_rows_keep_their_columns(stack):
     assert not weight[model.support_].min() == 0.0
 
 
-def test_kernels_may_pick_matrices(stack):
+def test_kernels_may_pick_matrices(precise, stack):
     kernels = [Precomputed(columns=3, name="petal"), Precomputed(columns=0)]
-    model = MKLClassifier(kernels, random_state=0).fit(stack.X, stack.y)
+    model = clone(precise).set_params(kernels=kernels).fit(stack.X, stack.y)
     assert model.kernel_names_ == ["petal", "precomputed@0"]
-    same = MKLClassifier("precomputed", random_state=0)
-    same.fit(stack.X[..., [3, 0]], stack.y)
+    same = clone(precise).fit(stack.X[..., [3, 0]], stack.y)
     np.testing.assert_allclose(
         model.decision_function(stack.X_new),
         same.decision_function(stack.X_new[..., [3, 0]]),
+        atol=1e-5,  # a gap of 1e-8 leaves the model this much room
     )
 
 
