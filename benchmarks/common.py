@@ -39,6 +39,19 @@ def summary(seconds: Sequence[float]) -> dict[str, Any]:
     return {"q25": low, "median": middle, "q75": high, "repeats": len(seconds)}
 
 
+def medians(runs: Sequence[Any]) -> Any:
+    """Some runs as one: the median of every number, and the quartiles of seconds."""
+    first = runs[0]
+    if isinstance(first, dict):
+        found = {key: medians([run[key] for run in runs]) for key in first}
+        if "seconds" in first:
+            found["spread"] = summary([run["seconds"] for run in runs])
+        return found
+    if isinstance(first, (float, np.floating)):
+        return float(np.median(runs))
+    return int(np.median(runs)) if isinstance(first, int) else first
+
+
 def ratios(seconds: dict[str, list[float]], base: str) -> dict[str, dict[str, Any]]:
     """Quartiles of time / the base's time within the same turn."""
     reference = np.array(seconds[base])

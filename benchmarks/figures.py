@@ -90,7 +90,9 @@ def _value(node: ast.expr, load: Load) -> Any:
 
 
 def _inside(whole: Any, key: Any) -> Any:
-    """An element, or that element of all elements of a list."""
+    """An element, or that element of all elements of a list; of nothing, nothing."""
+    if whole is None:
+        return None
     if isinstance(whole, list) and isinstance(key, str):
         return [_inside(one, key) for one in whole]
     return whole[key] if isinstance(whole, list) else whole[str(key)]
@@ -98,6 +100,8 @@ def _inside(whole: Any, key: Any) -> Any:
 
 def _kept(lines: list[Any], wanted: Mapping[Any, Any]) -> Any:
     """Elements with all these values; the element itself if it is the only one."""
+    while isinstance(lines[0], list):  # lists of lists are one list
+        lines = [one for part in lines for one in part]
     kept = [one for one in lines if all(one[key] == wanted[key] for key in wanted)]
     if not kept:
         raise KeyError(f"no element has {wanted}")

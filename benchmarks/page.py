@@ -1,10 +1,10 @@
 """Figures of README and documentation, from the saved results and nothing else.
 
 python benchmarks/page.py writes all tables, figures in running text, daggers and
-pictures; --check only says which pages are not up to date. A table stands between
-<!-- table: NAME --> and <!-- end --> (see tables.py), a figure before a comment
-that says where it comes from (see figures.py), and both have a dagger while the code
-they measure has changed since. <!-- legend --> says what that means.
+pictures; --check only says which pages are not up to date, and then fails. A table
+stands between <!-- table: NAME --> and <!-- end --> (see tables.py), a figure before a
+comment that says where it comes from (see figures.py), and both have a dagger while the
+code they measure has changed since. <!-- legend --> says what that means.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ def main(arguments: list[str]) -> int:
     """Write, or check."""
     texts = {page: page.read_text("utf-8") for page in PAGES}
     late = {page: new for page in PAGES if (new := filled(texts[page])) != texts[page]}
-    for page in late:
-        print(page.relative_to(ROOT))
     if "--check" in arguments:
+        for page in late:
+            print(f"{page.relative_to(ROOT)}: python benchmarks/page.py writes it anew")
         return int(bool(late))
     for page, text in late.items():
         page.write_text(text, "utf-8")
@@ -52,6 +52,16 @@ def filled(text: str) -> str:
     text = MARK.sub(figure, text)
     legend = MEANING * (DAGGER in LEGEND.sub("", text))
     return LEGEND.sub(lambda mark: mark[1] + legend + mark[2], text)
+
+
+def undated(text: str) -> str:
+    """A page without its daggers: what it says, whatever happened to the code."""
+    text = LEGEND.sub(lambda mark: mark[1] + mark[2], text)
+    return (
+        text.replace(f"| {DAGGER} |", "|  |")
+        .replace(f" {DAGGER} |", " |")
+        .replace(DAGGER, "")
+    )
 
 
 def figure(mark: re.Match[str]) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 
-NUMBER = r"-?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?"
+NUMBER = r"-?\d+(?:,\d{3})*(?:\.\d+)?(?:e[-+]?\d+)?"
 UNIT = (
     r"(?:s|ms|seconds?|minutes?|hours?|%|per cent|times|points?|[kKMG]B|gigabytes"
     r"|megabytes)(?!\w)"
@@ -22,22 +22,28 @@ CHOSEN = (
     r"(?: =| <| >| ≤| ≥|,| from| near| above| up to| to| of)? "
     r"|\bgaps? (?:of|below|is) |\bwithin |\bPython |\bMKLpy |\bCorollary |\bdefault )"
 )
-MORE = r"(?:(?:,|,? and|,? or| to) " + NUMBER + r"(?! ?" + UNIT + r"))*"
+BARE = NUMBER + r"(?![\d.]*\d| ?" + UNIT + r")"  # without a unit
 SKIPPED = [
     re.compile(pattern, re.MULTILINE | re.DOTALL)
     for pattern in (
         r"^```.*?^```",  # code
         r"<!-- (?:table: [^\n]+?|legend) -->\n.*?<!-- end -->",
-        r"<!-- given -->\n.*?(?:\n(?=\n)|\Z)",  # a block
-        r"(?:\?|-|" + NUMBER + r")†?(?: ?%| GB)?<!-- (?:= .+?|given) -->",
+        r"^<!-- given -->\n.*?(?:\n(?=\n)|\Z)",  # a block
+        r"(?:\?|-|" + NUMBER + r")†?<!-- = .+? -->",
+        NUMBER + r"(?: ?" + UNIT + r")?<!-- given -->",
         r"<!--.*?-->",
         r"`[^`]*`",
         r"\]\([^)]*\)",
-        CHOSEN + NUMBER + MORE,
+        CHOSEN + BARE + r"(?:(?:,|,? and|,? or| to) " + BARE + r")*",
+        r"\{[\d., ]+\}",  # a set to choose from
     )
 ]
 LOOKS_MEASURED = re.compile(
-    r"(?<![\w.^/-])(?:" + NUMBER + r"(?=[ -]?" + UNIT + r")|-?\d[\d,]*\.\d+(?:e-?\d+)?)"
+    r"(?<![\w.^/-])(?:"
+    + NUMBER
+    + r"(?=[ -]?"
+    + UNIT
+    + r")|-?\d+(?:,\d{3})*\.\d+(?:e-?\d+)?)"
 )
 CELL = re.compile(r"(?<=\| )" + NUMBER + r"(?= \|)")
 
@@ -45,7 +51,7 @@ CELL = re.compile(r"(?<=\| )" + NUMBER + r"(?= \|)")
 def unmarked(text: str) -> list[str]:
     """Each figure without a source, with its line."""
     for pattern in SKIPPED:
-        text = pattern.sub(lambda found: "\n" * found[0].count("\n") or "_", text)
+        text = pattern.sub(lambda found: "\n" * found[0].count("\n") or "…", text)
     return [
         f"line {number}: {match[0]}"
         for number, line in enumerate(text.splitlines(), 1)

@@ -38,6 +38,7 @@ LONG = (
     "scaling",
     "storages",
     "streaming",
+    "budgets",
     "killed",
     "approximations",
     "smooth_wrapper",

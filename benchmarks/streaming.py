@@ -102,10 +102,9 @@ def many_kernels(policy: str) -> Callable[[Namespace], tuple[Callable, ...]]:
     def make(options: Namespace) -> tuple[Callable, ...]:
         import manykernels as mk
 
-        bound = {"budget": mk.Budget(options.budget, policy)}
-        model = mk.MKLClassifier(
-            KERNELS, random_state=0, **(bound if policy != "unbounded" else {})
-        )
+        free = policy == "unbounded"
+        budget = None if free else mk.Budget(options.budget, policy)
+        model = mk.MKLClassifier(KERNELS, budget=budget, random_state=0)
 
         def history() -> dict[str, Any]:
             last = model.history_[-1]

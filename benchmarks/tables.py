@@ -43,6 +43,25 @@ def bold_best(values: Sequence[float], texts: Sequence[str], best: Any) -> list[
     return [f"**{text}**" if text == winner else text for text in texts]
 
 
+def took(load: Load, names: str) -> Rows:
+    """When and with what benchmarks were run."""
+    rows: Rows = [["benchmark", "measured", "minutes", "seeds", "commit"]]
+    for name in names.split():
+        saved = load(name)
+        around = saved["environment"]
+        seconds, commit = around.get("seconds"), around.get("commit")
+        rows.append(
+            [
+                f"`{name}`",
+                around["date"],
+                None if seconds is None else two(seconds / 60),
+                len(saved["seeds"]) if saved.get("seeds") else None,
+                commit and commit[:9],
+            ]
+        )
+    return rows
+
+
 def demo(load: Load, _: str) -> Rows:
     """Accuracy of every method of the demonstration over splits."""
     runs = load("demo_seeds")["runs_by_noise_gamma"]["scale"]
@@ -61,6 +80,78 @@ def demo(load: Load, _: str) -> Rows:
             ]
         )
     return [head, *rows]
+
+
+def speed(load: Load, benchmark: str) -> Rows:
+    """Times of an SVM on the averaged kernel, in the same run, with quartiles."""
+    saved = load(benchmark)
+    rows: Rows = [["", "times the SVC", "quartiles", "s", "gap", "accuracy"]]
+    for name, one in saved["ratio_to_svc"].items():
+        mark = saved["marks"].get(name, {})
+        rows.append(
+            [
+                name,
+                two(one["median"]),
+                f"{two(one['q25'])} to {two(one['q75'])}",
+                two(saved["seconds"][name]["median"]),
+                two(mark.get("gap")),
+                percent(mark["accuracy"]) if mark else None,
+            ]
+        )
+    return rows
+
+
+def rivals(load: Load, argument: str) -> Rows:
+    """Seconds to a proven gap of 0.01 on one data set, the fastest first."""
+    data, *norms = argument.split()
+    found = {
+        float(one["p"]): {name: _median(s) for name, s in _proven(one["solvers"])}
+        for one in load("race")["summaries"]
+        if one["data"] == data
+    }
+    rows: Rows = [["seconds", "auto", "the fastest rivals", "not within the limit"]]
+    for p in map(float, norms):
+        own = found[p].pop("auto")
+        reached = [name for name, s in found[p].items() if s is not None]
+        reached.sort(key=found[p].__getitem__)
+        late = [name for name in found[p] if name not in reached]
+        cells = [f"{name} {two(found[p][name])}" for name in reached[:4]]
+        rows.append([f"p = {p:g}", two(own), "; ".join(cells), "; ".join(late) or None])
+    return rows
+
+
+def _proven(solvers: dict[str, Any]) -> list[tuple[str, Any]]:
+    """Seconds until solvers of the same problem prove a gap of 0.01."""
+    return [
+        (name, s["certified"][1]) for name, s in solvers.items() if "certified" in s
+    ]
+
+
+def _median(seconds: Any) -> float | None:
+    """One time, or the median of several."""
+    return seconds["median"] if isinstance(seconds, dict) else seconds
+
+
+def accuracies(load: Load, _: str) -> Rows:
+    """Combinations of kernels where some are useless, and where views differ."""
+    noisy, views = (
+        load("noise_kernels")["accuracies"],
+        load("combinations")["accuracies"],
+    )
+    columns = {
+        "digits, 12 good kernels": (noisy, {"data": DIGITS, "noise": 0}),
+        "and 200 irrelevant ones": (noisy, {"data": DIGITS, "noise": 200}),
+        "TCGA breast cancer, 60 patients": (views, {"data": "tcga breast", "rows": 60}),
+    }
+    rows: Rows = [["", *columns]]
+    for method in dict.fromkeys(line["method"] for line in (*noisy, *views)):
+        cells = []
+        for lines, wanted in columns.values():
+            own = [line for line in lines if line.items() >= wanted.items()]
+            values = [100 * one["accuracy"] for one in own if one["method"] == method]
+            cells.append(spread(values) if values else None)
+        rows.append([method, *cells])
+    return rows
 
 
 def mnist_large(load: Load, _: str) -> Rows:
@@ -82,17 +173,22 @@ def mnist_large(load: Load, _: str) -> Rows:
 def approximations(load: Load, data: str) -> Rows:
     """What each rank costs and brings."""
     head = ["kernels", "rank", "fit, s", "predict, s", "file, MB", "test accuracy"]
+    head += ["lowest to highest"]
     return [head] + [
         [
             one["kernels"],
             one["rank"] or "",
             *(two(one[key]) for key in ("fit", "predict", "megabytes")),
             percent(one["accuracy"]),
+            f"{percent(one['lowest'])} to {percent(one['highest'])}"
+            if "lowest" in one
+            else None,
         ]
         for one in load("approximations")["tables"][data]
     ]
 
 
+DIGITS = "digits, 400 rows"
 NOISE = {"0": "none", "4": "4 per useful", "both": "both"}
 
 
@@ -159,6 +255,14 @@ def half_precision(load: Load, _: str) -> Rows:
     ]
 
 
+def _with_quartiles(one: dict[str, Any]) -> str:
+    """Median seconds and, of several runs, their quartiles."""
+    spread = one.get("spread", {"repeats": 1})
+    if spread["repeats"] == 1:
+        return two(one["seconds"])
+    return f"{two(one['seconds'])} ({two(spread['q25'])} to {two(spread['q75'])})"
+
+
 def storages(load: Load, _: str) -> Rows:
     """The same fit from every storage."""
     head = ["storage", "build and solve, s", "peak memory, GB", "above the start, GB"]
@@ -166,7 +270,7 @@ def storages(load: Load, _: str) -> Rows:
     return [head] + [
         [
             name,
-            two(one["seconds"]),
+            _with_quartiles(one),
             f"{one['peak'] / 1e9:.2f}",
             f"{one['above_start'] / 1e9:.2f}",
             f"{one['objective']:.4g}",
@@ -189,7 +293,10 @@ def scaling(load: Load, axis: str) -> Rows:
     return [[axis, *(f"{int(size):,}" for size in by_size), "exponent"]] + [
         [
             f"{name.split()[0].strip(',')}, {key}",
-            *(two(one[name][key]) for one in by_size.values()),
+            *(
+                _with_quartiles(one[name]) if key == "seconds" else two(one[name][key])
+                for one in by_size.values()
+            ),
             f"{saved['exponents'][axis][name][key]:.2f}",
         ]
         for name, key in quantities
@@ -394,9 +501,26 @@ def streaming(load: Load, _: str) -> Rows:
     return rows
 
 
+def budgets(load: Load, _: str) -> Rows:
+    """Test accuracy by budget and policy."""
+    lines = load("budgets")["lines"]
+    policies = [line["policy"] for line in lines if line["budget"] == 100]
+    rows: Rows = [["budget", *(f'`"{policy}"`' for policy in policies)]]
+    for size in dict.fromkeys(line["budget"] for line in lines if line["budget"]):
+        own = {line["policy"]: line for line in lines if line["budget"] == size}
+        rows.append([f"{size:,}", *(percent(own[x]["accuracy"]) for x in policies)])
+    free = lines[0]
+    title = f"none ({free['support']:,} support rows)"
+    return [*rows, [title, *[percent(free["accuracy"])] * len(policies)]]
+
+
 TABLES: dict[str, Callable[[Load, str], Rows]] = {
     **CONTESTS,
+    "took": took,
     "demo": demo,
+    "speed": speed,
+    "rivals": rivals,
+    "accuracies": accuracies,
     "mnist_large": mnist_large,
     "approximations": approximations,
     "default_p": default_p,
@@ -415,4 +539,5 @@ TABLES: dict[str, Callable[[Load, str], Rows]] = {
     "svrg_epochs": svrg_epochs,
     "smooth_wrapper": smooth_wrapper,
     "streaming": streaming,
+    "budgets": budgets,
 }

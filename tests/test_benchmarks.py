@@ -32,12 +32,42 @@ def scripts(monkeypatch):
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_pages_show_what_was_saved(scripts, path):
-    """With a dagger where the code has changed since, and only there."""
+    """Daggers are looked at before a change is merged: they age with other code."""
     import page
 
     text = path.read_text("utf-8")
-    same = page.filled(text) == text
+    same = page.undated(page.filled(text)) == page.undated(text)
     assert same, f"{path.name} is not up to date: python benchmarks/page.py writes it"
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_pages_quote_no_figure_without_its_source(scripts, path):
+    from quoted import unmarked
+
+    found = unmarked(path.read_text("utf-8"))
+    assert not found, "benchmarks/figures.py says how to name the source of a figure"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("It takes 14 times as long, 0.35 s against 12 ms.", ["14", "0.35", "12"]),
+        ("It takes 14<!-- = a.b --> times as long.", []),
+        ("It takes 14†<!-- = a.b --> times as long, and 3 times.", ["3"]),
+        ("An accuracy of 0.93 with p = 1, 1.05 and 1.1 to a gap of 0.01.", ["0.93"]),
+        ("5,000 rows and 12 kernels, Python 3.11, C from {0.1, 10}.", []),
+        ("It is there within 0.1 s, at p = 1.", ["0.1"]),
+        ("At most 64 MB<!-- given -->, but 3 GB.", ["3"]),
+        ("| rows | s |\n|---|---|\n| 500 | 7 |\n", ["7"]),
+        ("<!-- given -->\n| rows | s |\n|---|---|\n| 500 | 7 |\n\n9 %", ["9"]),
+        ("<!-- table: some -->\n| 1 | 2 |\n<!-- end -->\n`0.5 s`, 1.5 s", ["1.5"]),
+        ("```\n0.5 s\n```\n[0.5](1.5)\n", ["0.5"]),
+    ],
+)
+def test_measured_figures_are_told_from_chosen_ones(scripts, text, found):
+    from quoted import unmarked
+
+    assert [one.partition(": ")[2] for one in unmarked(text)] == found
 
 
 def test_pages_with_figures_explain_the_dagger(scripts):
@@ -60,6 +90,9 @@ def test_a_dagger_marks_what_is_older_than_the_code(scripts, monkeypatch):
     assert new.startswith("20<!-- = a.seconds.theirs") and "†" not in new
     assert old.startswith("20†<!-- = old.") and page.MEANING in old
     assert page.filled(old) == old
+    assert page.undated(old) == page.undated(new).replace("= a", "= old").replace(
+        "/ a", "/ old"
+    )
     monkeypatch.setattr(page, "stale", lambda name: False)
     assert "†" not in page.filled(old)
 
@@ -206,6 +239,16 @@ def test_what_is_saved_says_where_it_comes_from(scripts, monkeypatch, tmp_path):
     recorded = saved["environment"]
     assert recorded["command"] == "some.py --seeds=2" and recorded["seconds"] > 0
     assert "benchmarks/common.py" in recorded["sources"]
+
+
+def test_several_runs_become_one(scripts):
+    from common import medians
+
+    runs = [{"seconds": float(s), "name": "a", "in": {"n": s}} for s in (5, 1, 2)]
+    found = medians(runs)
+    assert (found["seconds"], found["name"], found["in"]) == (2.0, "a", {"n": 2})
+    spread = found["spread"]
+    assert (spread["q25"], spread["q75"], spread["repeats"]) == (1.5, 3.5, 3)
 
 
 @pytest.fixture
