@@ -163,10 +163,13 @@ def _definition(module: str, *names: str) -> Path | None:
 
 @cache
 def _passed_on(path: Path) -> dict[str, tuple[str, str]]:
-    """What a package imports from elsewhere: name to (module, name there)."""
+    """What a package imports from elsewhere: name to (module, name there).
+
+    Names that it imports when asked for are known from its imports for type checkers.
+    """
     return {
         alias.asname or alias.name: (node.module or "", alias.name)
-        for node in ast.parse(path.read_text("utf-8")).body
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
