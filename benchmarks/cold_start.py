@@ -1,7 +1,9 @@
-"""How long the first fit takes: on an empty compilation cache, and with a filled one.
+"""How long one waits at the start: for imports, commands and the first fit.
 
-Each fit runs in a process of its own. The second process must not compile anything:
-the index files of the cache must be byte for byte the same after it.
+Imports and commands are measured in turns with `from sklearn.svm import SVC`, each in
+a process of its own, seconds of that process included. The first fit runs on an empty
+compilation cache and then, in a second process, with a filled one. That one must not
+compile anything: the files of the cache must be byte for byte the same after it.
 """
 
 from __future__ import annotations
@@ -12,16 +14,18 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from common import console, parse, save, show
+from common import alternate, console, parse, ratios, save, show, summary
+from sklearn.datasets import load_iris
+
+import manykernels as mk
 
 CODE = """
 import json, time
-began = time.perf_counter()
 import manykernels as mk
-imported = time.perf_counter() - began
 digits = mk.datasets.load_noisy_digits(800, 0, 0)
 def fit(solver):
     began = time.perf_counter()
@@ -30,31 +34,66 @@ def fit(solver):
     return time.perf_counter() - began
 first, again = fit("auto"), fit("auto")
 obscure, obscure_again = fit("obscure"), fit("obscure")
-print(json.dumps({"import": imported, "first fit": first, "same fit again": again,
+print(json.dumps({"first fit": first, "same fit again": again,
     "first OBSCURE fit": obscure, "same OBSCURE fit again": obscure_again}))
 """
+BASE = "from sklearn.svm import SVC"
+COMMAND = "from manykernels.cli import run; run()"
+# What each process runs, and the words that it finds on its command line.
+STARTS = {
+    BASE: (BASE,),
+    "import manykernels": ("import manykernels",),
+    "from manykernels import MKLClassifier": ("from manykernels import MKLClassifier",),
+    "mk.load(model).predict(one row)": (
+        "import sys, manykernels as mk; mk.load(sys.argv[1]).predict([[0.0] * 4])",
+        "iris.mk",
+    ),
+    "manykernels --help": (COMMAND, "--help"),
+    "manykernels predict model rows.csv": (COMMAND, "predict", "iris.mk", "rows.csv"),
+}
 
 
 def main() -> None:
     """Measure, print and store; exit with 1 if the second process compiled."""
-    parse(__doc__)
+    options = parse(__doc__, repeats=(7, "turns of imports and commands"))
+    with tempfile.TemporaryDirectory() as folder:
+        seconds = alternate(start_actions(Path(folder)), options.repeats)
+    starts = {name: summary(found) for name, found in seconds.items()}
+    against = ratios(seconds, BASE)
+    rows = [[key, starts[key]["median"], against[key]["median"]] for key in starts]
+    show("seconds of a process", ["", "median", "ratio"], rows)
     with tempfile.TemporaryDirectory() as folder:
         cold = run(folder)
         before = fingerprints(Path(folder))
         warm = run(folder)
         after = fingerprints(Path(folder))
     rows = [[key, cold[key], warm[key]] for key in cold]
-    show("seconds", ["", "empty cache", "second process"], rows)
+    show("seconds of fits", ["", "empty cache", "second process"], rows)
     recompiled = before != after or not before
     console.print(f"{len(before)} cache files, {'changed' if recompiled else 'kept'}.")
     save(
         "cold_start",
+        starts=starts,
+        starts_ratios=against,
         empty_cache=cold,
         second_process=warm,
         cache_files=len(before),
         second_process_compiled=recompiled,
     )
     sys.exit(int(recompiled))
+
+
+def start_actions(folder: Path) -> dict[str, Callable[[], Any]]:
+    """What is started in a fresh process, by name; in a folder with its files."""
+    X, y = load_iris(return_X_y=True)
+    mk.MKLClassifier("rbf; linear", random_state=0).fit(X, y).save(folder / "iris.mk")
+    (folder / "rows.csv").write_text("a,b,c,d\n5.1,3.5,1.4,0.2\n")
+    return {
+        name: lambda words=words: subprocess.run(
+            [sys.executable, "-c", *words], cwd=folder, capture_output=True, check=True
+        )
+        for name, words in STARTS.items()
+    }
 
 
 def run(folder: str) -> dict[str, Any]:

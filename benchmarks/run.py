@@ -22,7 +22,7 @@ from common import show
 from evidence import Standing, standing
 
 FOLDER = Path(__file__).parent
-SHORT = ("cold_start", "digits_speed", "demo_seeds")  # have no other version
+SHORT = ("cold_start", "latency", "digits_speed", "demo_seeds")  # have no other version
 CONTESTS = (  # have a quick version
     "race",
     "combinations",
