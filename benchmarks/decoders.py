@@ -36,7 +36,7 @@ def main() -> None:
             ["", "CPU seconds", "for kernels", "accuracy"],
             rows,
         )
-    save("decoders", chains_per_second=speed, training=training)
+    save("decoders", seeds=[0], chains_per_second=speed, training=training)
 
 
 def decoding(n_chains: int, repeats: int) -> dict[str, float]:

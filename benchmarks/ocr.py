@@ -87,7 +87,7 @@ def report(folds: list[dict[str, dict[str, Any]]], n_parts: int) -> None:
         for name, r in table.items()
     ]
     show(f"{len(folds)} folds", ["", "accuracy", "CPU seconds", "paper"], rows)
-    save("ocr", folds=len(folds), parts=n_parts, grid=GRID, table=table)
+    save("ocr", seeds=[0], folds=len(folds), parts=n_parts, grid=GRID, table=table)
 
 
 if __name__ == "__main__":

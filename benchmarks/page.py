@@ -2,7 +2,7 @@
 
 python benchmarks/page.py writes all tables, figures in running text, daggers and
 pictures; --check only says which pages are not up to date, and then fails. A table
-stands between <!-- table: NAME --> and <!-- end --> (see tables.py), a figure before a
+stands between <!-- table: NAME --> and <!-- end --> (see tables/), a figure before a
 comment that says where it comes from (see figures.py), and both have a dagger while the
 code they measure has changed since. <!-- legend --> says what that means.
 """

@@ -183,6 +183,7 @@ def report(results: dict[str, dict[str, Any]], options: Namespace) -> None:
     if not options.trial:
         save(
             "streaming",
+            seeds=[0],
             chunk=options.chunk,
             budget=options.budget,
             kernels=KERNELS,

@@ -1,0 +1,42 @@
+"""All tables of README and documentation by name, with those of the contest.
+
+Each takes a function that loads what a benchmark saved, and the words after the name of
+the table; it returns the head and the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from contest.tables import TABLES as CONTESTS
+from contest.tables import Load, Rows
+
+from tables import classification, solving, structured
+
+TABLES: dict[str, Callable[[Load, str], Rows]] = {
+    **CONTESTS,
+    "took": classification.took,
+    "demo": classification.demo,
+    "speed": classification.speed,
+    "rivals": classification.rivals,
+    "accuracies": classification.accuracies,
+    "mnist_large": classification.mnist_large,
+    "approximations": classification.approximations,
+    "default_p": classification.default_p,
+    "half_precision": solving.half_precision,
+    "storages": solving.storages,
+    "scaling": solving.scaling,
+    "himalaya": solving.himalaya,
+    "svrg_epochs": solving.svrg_epochs,
+    "smooth_wrapper": solving.smooth_wrapper,
+    "streaming": solving.streaming,
+    "budgets": solving.budgets,
+    "recovery": structured.recovery,
+    "parsing": structured.parsing,
+    "pruning": structured.pruning,
+    "templates": structured.templates,
+    "mirror_objective": structured.mirror_objective,
+    "mirror_planted": structured.mirror_planted,
+    "mirror_data_sets": structured.mirror_data_sets,
+    "ocr": structured.ocr,
+}

@@ -1,0 +1,167 @@
+"""Tables of the pages about products of kernels, sequences and trees."""
+
+from __future__ import annotations
+
+from math import comb
+from typing import Any
+
+import numpy as np
+from contest.tables import Load, Rows
+
+from tables.texts import hundreds, spread, two
+
+
+def recovery(load: Load, _: str) -> Rows:
+    """Planted monomials found."""
+    lines = load("interactions")["recovery"]
+    head = ["columns", "products", "noise", "exact"]
+    head += ["true terms among the first 12 (least)", "terms (mean)"]
+    head += ["largest relative test error", "seconds (median)"]
+    rows: Rows = [head]
+    for r, noise in dict.fromkeys((one["r"], one["noise"]) for one in lines):
+        own = [one for one in lines if (one["r"], one["noise"]) == (r, noise)]
+        errors = [one["relative test error"] for one in own]
+        exact = f"{sum(error <= 1e-6 for error in errors)} of {len(own)}"
+        rows.append(
+            [
+                f"{r:,}",
+                f"{comb(r + 3, 3):,}",
+                f"{100 * noise:.0f} %",
+                None if noise else exact,
+                f"{min(one['true in first 12'] for one in own)} of 10",
+                f"{np.mean([one['terms'] for one in own]):.3g}",
+                two(max(errors)),
+                two(float(np.median([one["seconds"] for one in own]))),
+            ]
+        )
+    return rows
+
+
+def mirror_objective(load: Load, _: str) -> Rows:
+    """The lowest objective within the limit, by data set."""
+    curves = load("rmd_figure_1")["curves"]
+    methods = list(next(iter(curves.values())))
+    return [["data set", *methods]] + [
+        [name, *(float(one[method]["objective"][-1]) for method in methods)]
+        for name, one in curves.items()
+    ]
+
+
+def mirror_planted(load: Load, columns: str) -> Rows:
+    """Mean test error over variance by the number of columns."""
+    saved = load("rmd_figure_2")
+    rows: Rows = [["columns", *saved["methods"]]]
+    for size in map(int, columns.split()):
+        runs = np.array(saved["error"][saved["columns"].index(size)], dtype=float)
+        rows.append([size, *(_tiny(error) for error in np.mean(runs, axis=0))])
+    return rows
+
+
+def _tiny(error: float) -> str:
+    if not np.isfinite(error):
+        return ""
+    return "< 1e-12" if error < 1e-12 else two(error)
+
+
+def mirror_data_sets(load: Load, _: str) -> Rows:
+    """Test error on six data sets; bold is at or below every rival."""
+    saved = load("rmd_figure_3")
+    test = np.array(saved["test"])
+    means = test.mean(axis=1)
+    rivals = [i for i, kind in enumerate(saved["kinds"]) if kind == "rival"]
+    best = means[:, rivals].argmin(axis=1)
+    rows: Rows = [["", *saved["data_sets"]]]
+    for i, (name, kind) in enumerate(
+        zip(saved["methods"], saved["kinds"], strict=True)
+    ):
+        cells = []
+        for k, runs in enumerate(test[:, :, i]):
+            text = spread(runs, 3)
+            if kind == "rival":
+                cells.append(f"*{text}*" if rivals[best[k]] == i else text)
+            else:
+                beaten = means[k, i] <= means[k, rivals].min()
+                cells.append(f"**{text}**" if beaten else text)
+        rows.append([name + " (check)" * (kind == "check"), *cells])
+    blended = [spread(runs, 3) for runs in saved["rivals_blended_test"]]
+    return [*rows, ["Rivals, blended (check)", *blended]]
+
+
+def ocr(load: Load, _: str) -> Rows:
+    """Letters right, by kernels, next to the paper's."""
+    table = load("ocr")["table"]
+    rows: Rows = [["kernels", "validated", "seconds", "rule", "paper"]]
+    for name, one in table.items():
+        if not name.startswith("rule"):
+            rule = table.get(f"rule: {name}")
+            rows.append(
+                [
+                    name,
+                    f"{one['accuracy']:.1f} ± {one['deviation']:.1f}",
+                    two(one["cpu_seconds"]),
+                    rule and f"{rule['accuracy']:.1f} ± {rule['deviation']:.1f}",
+                    one["paper"],
+                ]
+            )
+    return rows
+
+
+def _scores(one: dict[str, Any], *places: tuple[str, int]) -> list[str]:
+    return [f"{100 * one[part][place]:.2f}" for part, place in places]
+
+
+def parsing(load: Load, _: str) -> Rows:
+    """Attachment scores of parsers with all templates of a kind."""
+    saved = load("parsing")
+    head = ["model", "dev", "test", "test, no punctuation", "words per CPU-second"]
+    names = list(saved["results"])[:3]
+    return [head] + [
+        [
+            name,
+            *_scores(saved["results"][name], ("dev", 0), ("test", 0), ("test", 1)),
+            hundreds(saved["results"][name]["words_per_cpu_second"]),
+        ]
+        for name in names
+    ]
+
+
+def pruning(load: Load, _: str) -> Rows:
+    """Templates left by multiple kernel learning, and what they are worth."""
+    results = load("parsing")["results"]
+    head = ["", "templates left", "itself, dev / test", "refitted, dev / test"]
+    head += ["words per CPU-second, first and second fit"]
+    rows: Rows = [head]
+    for name, one in results.items():
+        if name.startswith("MKL"):
+            again = [
+                fit for title, fit in results.items() if title.endswith(f"of {name}")
+            ]
+            speeds = [hundreds(fit["words_per_cpu_second"]) for fit in (one, *again)]
+            scores = [
+                " / ".join(_scores(fit, ("dev", 0), ("test", 0)))
+                for fit in (one, *again)
+            ]
+            rows.append([name, one["n_selected"], *(scores + [""])[:2]])
+            rows[-1].append(" and ".join(speeds))
+    return rows
+
+
+_PLACES = (("dev", 0), ("test", 1))
+
+
+def templates(load: Load, _: str) -> Rows:
+    """The strongest templates by MKL and by the SVM."""
+    saved = load("parsing")
+    results = saved["results"]
+    whole = results[f"SVM, {saved['templates']} templates"]
+    head = ["templates", "by MKL, dev", "by SVM, dev"]
+    head += [f"by {judge}, test, no punctuation" for judge in ("MKL", "SVM")]
+    rows: Rows = [head]
+    for size in [size for size, _ in saved["figure"]["MKL"]]:
+        pair = [
+            results.get(f"SVM, {size} templates by {judge}", whole)
+            for judge in ("MKL", "SVM")
+        ]
+        cells = [_scores(one, place)[0] for place in _PLACES for one in pair]
+        rows.append([size, *cells])
+    return rows
