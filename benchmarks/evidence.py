@@ -146,11 +146,14 @@ def standing(results: Sequence[str]) -> Standing:
     """The worst of some result files."""
     if any(not (RESULTS / f"{name}.json").is_file() for name in results):
         return Standing("missing")
-    found = [load(name)["environment"] for name in results]
+    saved = [load(name) for name in results]
+    found = [one["environment"] for one in saved]
     times = [one.get("seconds") for one in found]
     date = min(one["date"] for one in found)
     seconds = None if None in times else sum(times)
     if not all("sources" in one for one in found):
         return Standing("stale", ("no sources recorded",), date, seconds)
+    if any(one.get("options", {}).get("quick") for one in saved):
+        return Standing("stale", ("a quick version only",), date, seconds)
     why = sorted({file for one in found for file in changed(one["sources"])})
     return Standing("stale" if why else "fresh", tuple(why), date, seconds)

@@ -208,6 +208,10 @@ def test_only_changed_code_ages_a_result(scripts, monkeypatch, tmp_path):
     (tmp_path / "race.json").write_text(json.dumps({"environment": environment}))
     assert run.stands("race").state == "fresh"
     assert run.stale(["race", "growth"]) == ["growth"]
+    quick = {"environment": environment, "options": {"quick": True}}
+    (tmp_path / "growth.json").write_text(json.dumps(quick))
+    assert run.stands("growth").why == ("a quick version only",)
+    (tmp_path / "growth.json").unlink()
     sources.fingerprint.cache_clear()
     (tmp_path / "a.py").write_text("# Why.\n\none = 1\n")
     assert run.stands("race").state == "fresh"
