@@ -128,7 +128,7 @@ SEARCH = MKLClassifierCV(SPECS, ps=[1.5], Cs=[0.1, 1.0], cv=2, random_state=0)
         (SEARCH, "AscentRounds._measure", 3, "interrupted"),
         (SEARCH, "Search._predict", 1, "interrupted"),
         (clone(SEARCH).set_params(n_jobs=2), "Search._run", 1, "interrupted"),
-        (clone(CLASSIFIER).set_params(kernels="linear"), "calibrate", 1, "kept"),
+        (clone(CLASSIFIER).set_params(kernels="linear"), "Neighbors.of", 1, "kept"),
         (MKLRegressor(SPECS, tol=1e-9), "certified_iterate", 3, "kept"),
         (MKLRegressor(SPECS, loss="epsilon_insensitive"), "Best.add", 1, "interrupted"),
     ],
@@ -159,14 +159,17 @@ def test_in_predictions_and_their_calibration(few_digits):
     X, y = few_digits
     model = clone(CLASSIFIER).fit(X, y)
     expected = clone(CLASSIFIER).fit(X, y).predict_proba(X)
-    assert outcome(partial(model.predict_proba, X), 1, "own_parts") == "interrupted"
+    assert (
+        outcome(partial(model.predict_proba, X), 1, "Neighbors.own_parts")
+        == "interrupted"
+    )
     assert outcome(partial(model.predict, X), 1, "BlockModel.scores") == "interrupted"
     np.testing.assert_array_equal(model.predict_proba(X), expected)
 
 
 @pytest.mark.parametrize(
     ("phase", "expected"),
-    [("own_parts", "kept"), ("write_container", "interrupted")],
+    [("Neighbors.own_parts", "kept"), ("write_container", "interrupted")],
 )
 def test_in_save(phase, expected, few_digits, tmp_path):
     X, y = few_digits
@@ -199,7 +202,7 @@ def test_in_threads(few_digits, monkeypatch):
         ("Source.read_labeled", []),
         ("KernelSet.fit", []),
         ("TrainingScores.of", ["model.mk"]),
-        ("own_parts", ["model.mk"]),
+        ("Neighbors.own_parts", ["model.mk"]),
         ("write_container", []),
     ],
 )

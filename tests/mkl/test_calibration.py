@@ -155,13 +155,16 @@ def same_model(name):
 
 
 @pytest.mark.parametrize("name", ["features", "given matrices"])
-def test_models_without_rows_are_calibrated_at_once(name, iris):
+def test_models_without_rows_keep_what_calibration_takes(name, iris):
     keeping, without, seen = same_model(name)
     options = {"tol": 1e-4, "random_state": 0, "storage": "float64"}
     rows = MKLClassifier(keeping, **options).fit(iris.X, iris.y)
     none = MKLClassifier(without, **options).fit(seen(iris.X, iris.X), iris.y)
-    assert none._temperature.known is not None and rows._temperature.known is None
+    assert none._temperature.known is None and rows._temperature.known is None
+    again = pickle.loads(pickle.dumps(none))
     assert none.temperature_ == pytest.approx(rows.temperature_, rel=1e-2)
+    assert again.temperature_ == none.temperature_
+    assert none._temperature.neighbors is None  # nothing is kept once it is known
 
 
 @pytest.mark.parametrize("classes", [2, 3])

@@ -131,8 +131,9 @@ class ScaledBank(Bank):
 
     def rows(self, index: Index) -> Values:
         """Rows of every kernel, shape (len(index), blocks, rows)."""
-        rows = self.bank.rows(index)
-        return np.multiply(rows, self.factors[:, None], dtype=self.dtype)
+        rows = self.bank.rows(index)  # a copy
+        rows *= self.factors[:, None].astype(self.dtype)
+        return rows
 
     def stored_rows(self) -> Values:
         """All rows side by side: a copy, made for solvers that need them so."""

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 from scipy.linalg import eigh, eigvalsh
-from scipy.linalg.lapack import dpotrf
+from scipy.linalg.lapack import get_lapack_funcs
 
 from manykernels.base.arrays import Selection, Values
 from manykernels.base.stored import Floats, storable
+from manykernels.hot.stack import gather_given
 from manykernels.kernels.maps import MappedGroup, Whitening, landmark_matrix
 from manykernels.kernels.scaling import final_matrix
 
@@ -78,8 +79,9 @@ def _samples(fitted: KernelSet, kernels: list[int]) -> Iterator[tuple[int, Value
     rows = sample_rows(fitted.n_train)
     given = fitted.stack_as_given()
     if given is not None:  # all kernels of a pair at once
-        values = given[0][np.ix_(rows, rows)]
-        yield from ((f, values[:, :, f]) for f in kernels)
+        values = np.empty((len(rows), fitted.n_kernels, len(rows)), given[0].dtype)
+        gather_given(given[0], rows, rows, values, 0, len(rows))
+        yield from ((f, values[:, f]) for f in kernels)
         return
     for f in kernels:
         group = fitted.group_of(f)
@@ -122,10 +124,16 @@ def _clearly_positive(matrix: Values) -> bool:
     the mean of the row sums and the largest diagonal entry.
     """
     largest = max(float(matrix.sum(axis=1).mean()), float(np.diagonal(matrix).max()))
-    shifted = np.array(matrix, dtype=np.float64, order="F")
-    shifted[np.diag_indices_from(shifted)] += TOLERANCE * largest
-    _, failure = dpotrf(shifted, clean=False, overwrite_a=True)
-    return bool(failure == 0)
+    # In single precision first, if the values are: rounding is below the tolerance.
+    dtypes = [np.float32, np.float64] if matrix.dtype == np.float32 else [np.float64]
+    for dtype in dtypes:
+        shifted = np.array(matrix, dtype, order="C").T  # symmetric: columns are rows
+        shifted[np.diag_indices_from(shifted)] += TOLERANCE * largest
+        (factorize,) = get_lapack_funcs(["potrf"], [shifted])
+        _, failure = factorize(shifted, clean=False, overwrite_a=True)
+        if failure == 0:
+            return True
+    return False
 
 
 def clip_matrix(matrix: Values, copies: Values) -> Clip | None:

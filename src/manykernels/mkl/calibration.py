@@ -90,21 +90,25 @@ class Temperature:
 
     known: float | None = None
     training: TrainingScores | None = None
-    model: BlockModel | None = None  # has the support rows
+    neighbors: Neighbors | None = None  # or the model, which then has the support rows
+    model: BlockModel | None = None
     labels: Labels | None = None  # (support rows,)
 
     def value(self) -> float:
         """The number; all else is forgotten once it is known."""
         if self.known is None:
-            model, training, labels = self.model, self.training, self.labels
-            assert model is not None and training is not None and labels is not None
-            # In double precision, so that copies of a row are found in any storage.
-            bank = OnDemandBank(model.kernels.astype(np.float64))
-            found = Expansion(model.coef, model.weights)
-            own = own_parts(bank, found, np.arange(len(labels)), labels)
-            self.known = training.temperature(own)
-            self.training = self.model = self.labels = None
+            assert self.training is not None
+            neighbors = self.neighbors or self._find_neighbors()
+            self.known = self.training.temperature(neighbors.own_parts())
+            self.training = self.neighbors = self.model = self.labels = None
         return self.known
+
+    def _find_neighbors(self) -> Neighbors:
+        assert self.model is not None and self.labels is not None
+        # In double precision, so that copies of a row are found in any storage.
+        bank = OnDemandBank(self.model.kernels.astype(np.float64))
+        found = Expansion(self.model.coef, self.model.weights)
+        return Neighbors.of(bank, found, np.arange(len(self.labels)), self.labels)
 
 
 def calibrate(problem: Problem, found: Expansion) -> float:
@@ -115,24 +119,27 @@ def calibrate(problem: Problem, found: Expansion) -> float:
     if problem.loss.scores_are_logits:
         return 1.0
     training = TrainingScores.of(problem, found)
-    return training.temperature(_own_parts(problem, found))
+    return training.temperature(_neighbors(problem, found).own_parts())
 
 
 def calibrate_later(problem: Problem, found: Expansion, model: Any) -> Temperature:
-    """The same when it is asked for, where the model keeps its support rows.
+    """The same when it is asked for.
 
-    Models of explicit features and of given matrices keep none: they are calibrated
-    now, while the kernels are at hand.
+    Models of explicit features and of given matrices keep no rows: the values between
+    their support rows are kept instead, while the kernels are at hand.
     """
     given = reads_matrices(model.kernels.kernels)
     keeps_rows = isinstance(model, BlockModel) and not given
+    if problem.loss.scores_are_logits:
+        return Temperature(1.0)
     try:
-        if problem.loss.scores_are_logits or not keeps_rows:
-            return Temperature(calibrate(problem, found))
         training = TrainingScores.of(problem, found)
+        if not keeps_rows:
+            return Temperature(None, training, _neighbors(problem, found))
     except KeyboardInterrupt:
         return Temperature(uncalibrated())
-    return Temperature(None, training, model, problem.target[support_of(found.coef)])
+    labels = problem.target[support_of(found.coef)]
+    return Temperature(None, training, None, model, labels)
 
 
 def uncalibrated() -> float:
@@ -156,55 +163,64 @@ def uncalibrated() -> float:
 def leave_one_out_scores(problem: Problem, found: Expansion) -> Array:
     """Scores of all training rows as if each had been left out."""
     training = TrainingScores.of(problem, found, most=problem.n_rows)
-    return training.unseen(_own_parts(problem, found))
+    return training.unseen(_neighbors(problem, found).own_parts())
 
 
-def _own_parts(problem: Problem, found: Expansion) -> Array:
+def _neighbors(problem: Problem, found: Expansion) -> Neighbors:
     support = support_of(found.coef)
     part = Expansion(found.coef[support], found.weights)
-    return own_parts(problem.bank, part, support, problem.target[support])
+    return Neighbors.of(problem.bank, part, support, problem.target[support])
 
 
-def own_parts(bank: Bank, model: Expansion, rows: Index, labels: Labels) -> Array:
-    """What leaving out each support row, with its copies, takes from its scores.
+@dataclass(frozen=True)
+class Neighbors:
+    """The support rows, and kernel values between them: what leaving them out takes.
 
-    S_i times the coefficients of the row and its copies, where S_i is its squared
-    distance from what the other support rows span: they can make up for the rest
-    (Chapelle and Vapnik, 2000). The kernel's own diagonal in place of S_i, as Jaakkola
-    and Haussler (1999) have it, would be far too careful. Copies are rows at distance
-    zero with the same label: a row of weight k is k copies of it.
-
-    Parameters
-    ----------
-    bank : Bank
-    model : Expansion
-        Coefficients of the support rows.
-    rows : array of int
-        The support rows, among those of the bank.
-    labels : array of int
-        Their classes.
+    Neighbors of a row are the other support rows, a sample if there are many.
     """
-    # Neighbors are a sample if there are many.
-    shuffled = np.random.default_rng(0).permutation(len(rows))
-    near = np.sort(shuffled[:MOST_NEIGHBORS])
-    blocks = _combined(bank, model.weights, rows[near])
-    gram = np.concatenate([np.empty((0, len(rows)))] + [b[:, rows] for b in blocks])
-    diagonal = (bank.diagonals() @ model.weights)[rows]
-    first = _first_copies(gram, diagonal, near, labels)
-    totals = np.zeros_like(model.coef)
-    np.add.at(totals, first, model.coef)
-    distinct = first[near] == near
-    spans = _spans(gram[distinct], diagonal, near[distinct])
-    return np.asarray(spans[first][:, None] * totals[first])
 
+    coef: Array  # (support rows, outputs)
+    labels: Labels  # (support rows,)
+    near: Index  # positions of the neighbors among the support rows
+    gram: Array  # (neighbors, support rows): the combined kernel
+    diagonal: Array  # (support rows,)
 
-def _first_copies(gram: Array, diagonal: Array, near: Index, labels: Labels) -> Index:
-    """The first of the neighbors that each support row is a copy of, else itself."""
-    sums = diagonal[near][:, None] + diagonal
-    same = (sums - 2.0 * gram <= SAME * sums) & (labels[near][:, None] == labels)
-    return np.where(
-        same.any(axis=0), near[np.argmax(same, axis=0)], np.arange(len(labels))
-    )
+    @classmethod
+    def of(cls, bank: Bank, model: Expansion, rows: Index, labels: Labels) -> Neighbors:
+        """From a bank that has the support rows at the positions `rows`.
+
+        `model` has their coefficients, `labels` are their classes.
+        """
+        shuffled = np.random.default_rng(0).permutation(len(rows))
+        near = np.sort(shuffled[:MOST_NEIGHBORS])
+        blocks = _combined(bank, model.weights, rows[near])
+        gram = np.concatenate([np.empty((0, len(rows)))] + [b[:, rows] for b in blocks])
+        diagonal = (bank.diagonals() @ model.weights)[rows]
+        return cls(model.coef, labels, near, gram, diagonal)
+
+    def own_parts(self) -> Array:
+        """What leaving out each support row, with its copies, takes from its scores.
+
+        S_i times the coefficients of the row and its copies, where S_i is its squared
+        distance from what the other support rows span: they can make up for the rest
+        (Chapelle and Vapnik, 2000). The kernel's own diagonal in place of S_i, as
+        Jaakkola and Haussler (1999) have it, would be far too careful. Copies are rows
+        at distance zero with the same label: a row of weight k is k copies of it.
+        """
+        first = self._first_copies()
+        totals = np.zeros_like(self.coef)
+        np.add.at(totals, first, self.coef)
+        distinct = first[self.near] == self.near
+        spans = _spans(self.gram[distinct], self.diagonal, self.near[distinct])
+        return np.asarray(spans[first][:, None] * totals[first])
+
+    def _first_copies(self) -> Index:
+        """The first of the neighbors that each row is a copy of, else itself."""
+        sums = self.diagonal[self.near][:, None] + self.diagonal
+        alike = self.labels[self.near][:, None] == self.labels
+        same = (sums - 2.0 * self.gram <= SAME * sums) & alike
+        itself = np.arange(len(self.labels))
+        return np.where(same.any(axis=0), self.near[np.argmax(same, axis=0)], itself)
 
 
 def _spans(gram: Array, diagonal: Array, near: Index) -> Array:
