@@ -43,8 +43,8 @@ def check_bank(
     _check_products(bank, stack, np.zeros((n_rows, 2)), weights, rtol)
     assert bank.rows(rows).dtype == bank.dtype
     assert bank.combine(weights, rows).dtype == bank.dtype
-    if subset is not None:
-        part = bank.subset(subset)
+    for take in () if subset is None else (bank.subset, bank.brief_subset):
+        part = take(subset)
         assert list(part.names) == list(bank.names)
         assert part.dtype == bank.dtype
         check_bank(part, stack[subset][:, :, subset], rtol)
@@ -55,6 +55,8 @@ def _check_products(
 ) -> None:
     scores = bank.scores(coef, weights)
     _same(scores, np.einsum("f,ifj,jk->ik", weights, stack, coef), rtol)
+    some = np.arange(len(coef))[::-2]
+    _same(bank.scores_at(some, coef, weights), scores[some], rtol)
     square_norms = bank.square_norms(coef)
     _same(square_norms, np.einsum("ik,ifj,jk->f", coef, stack, coef), rtol)
     assert scores.dtype == square_norms.dtype == np.float64

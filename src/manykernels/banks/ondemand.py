@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from manykernels.banks.base import Bank, support_of
-from manykernels.base.arrays import Array, Index, Selection, Values
+from manykernels.base.arrays import Array, Index, Values
 from manykernels.base.machine import available_threads, one_blas_thread
 from manykernels.kernels import KernelSet
 from manykernels.kernels.rows import symmetric_tiles
@@ -86,8 +86,7 @@ class OnDemandBank(Bank):
 
         def work(columns: slice) -> None:
             for part in _slices(len(rows), TILE_ROWS):
-                tile = _combined(used, weights, rows[part], columns, out.dtype)
-                out[part, columns] = tile
+                out[part, columns] = used.combined_tile(weights, rows[part], columns)
 
         self._per_column_slice(work)
         return out
@@ -105,8 +104,8 @@ class OnDemandBank(Bank):
         def work(part: slice) -> None:
             for others in _slices(len(support), TILE_ROWS):
                 of = support[others]
-                tile = _combined(used, weights, of, rows[part], np.float64)
-                out[part] += tile.T @ coef[of]
+                tile = used.combined_tile(weights, of, rows[part])
+                out[part] += tile.T.astype(np.float64) @ coef[of]
 
         _in_threads(work, _slices(len(rows), TILE_COLUMNS))
         return out
@@ -159,18 +158,6 @@ class OnDemandBank(Bank):
 
     def _per_column_slice(self, work: Callable[[slice], None]) -> None:
         _in_threads(work, _slices(self.n_rows, TILE_COLUMNS))
-
-
-def _combined(
-    kernels: KernelSet, weights: Array, rows: Index, columns: Selection, dtype: Any
-) -> Values:
-    """One tile of sum_f weights_f K_f."""
-    width = len(np.arange(kernels.n_reference)[columns])
-    total = np.zeros((len(rows), width), dtype)
-    for f, tile in kernels.tile(rows, columns):
-        tile *= weights[f]
-        total += tile
-    return total
 
 
 def _slices(n: int, size: int) -> list[slice]:

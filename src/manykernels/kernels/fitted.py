@@ -43,6 +43,7 @@ from manykernels.kernels.rows import (
 )
 from manykernels.kernels.scaling import (
     Scaling,
+    add_between,
     against,
     between,
     final_features,
@@ -237,14 +238,34 @@ class KernelSet(CheckedKernels):
 
     def tile(self, rows: Selection, columns: Selection) -> Iterator[tuple[int, Values]]:
         """Yield (f, block) between some reference rows and others."""
-        every = np.arange(self.n_reference)
-        both = np.intersect1d(
-            every[rows], every[columns], assume_unique=True, return_indices=True
-        )
-        ids, *inside = both
+        ids, *same = self._in_both(rows, columns)
         for f, block in between(self, rows, columns):
-            block[tuple(inside)] = self._diagonal(f, ids)
+            block[tuple(same)] = self._diagonal(f, ids)
             yield f, block
+
+    def combined_tile(
+        self, weights: Values, rows: Selection, columns: Selection
+    ) -> Values:
+        """sum_f weights_f K_f between some reference rows and others."""
+        ids, *same = self._in_both(rows, columns)
+        every = np.arange(self.n_reference)
+        shape = len(every[rows]), len(every[columns])
+        out = np.zeros(shape, self.dtype)
+        add_between(self, weights, rows, columns, out)
+        members = [f for group in self.groups for f in group.members]
+        parts = [weights[f] * self._diagonal(f, ids) for f in members]
+        out[tuple(same)] = np.sum(parts, axis=0)
+        return out
+
+    def _in_both(self, rows: Selection, columns: Selection) -> tuple[Values, ...]:
+        """Rows that are among the columns too, their places in rows and in columns."""
+        every = np.arange(self.n_reference)
+        ids, others = every[rows], every[columns]
+        order = np.argsort(others, kind="stable")
+        at = np.searchsorted(others, ids, sorter=order)
+        at = order[np.minimum(at, len(others) - 1)]
+        same = np.flatnonzero(others[at] == ids)
+        return ids[same], same, at[same]
 
     def diagonals(self) -> Values:
         """Values of the reference rows with themselves, shape (F, N), float64."""

@@ -169,6 +169,10 @@ class FeatureGroup:
         values = read_columns(X, self.columns, self.members, kernels, names)
         return prepare_rows(values, self.offset, self.rows.values.dtype)
 
+    def shared(self, a: Rows, b: Rows) -> Values:
+        """The pairwise quantity that the kernels are functions of."""
+        return PAIRWISE[self.family](a.values, b.values)
+
     def blocks(
         self, kernels: Sequence[Kernel], names: Sequence[str], a: Rows, b: Rows
     ) -> Iterator[tuple[int, Values]]:
@@ -178,7 +182,7 @@ class FeatureGroup:
                 custom: Any = kernels[f]
                 yield f, custom.block(names[f], a.values, b.values)
             return
-        shared = PAIRWISE[self.family](a.values, b.values)
+        shared = self.shared(a, b)
         by_form: dict[str, list[int]] = {}
         for f in self.members:
             by_form.setdefault(kernels[f].form, []).append(f)

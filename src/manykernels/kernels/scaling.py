@@ -15,6 +15,7 @@ import numpy as np
 from manykernels.base.arrays import Selection, Values
 from manykernels.base.stored import Floats, Maybe, Real, storable
 from manykernels.kernels.base import Kernel, require_range
+from manykernels.kernels.fused import FusedTile, is_fused
 from manykernels.kernels.rows import (
     BLOCK_BYTES,
     inverse_roots,
@@ -228,6 +229,11 @@ def between(
         if not group.members:
             continue
         left, right = fitted.ids(group, rows), fitted.ids(group, columns)
+        if is_fused(group, fitted):
+            tile = FusedTile(fitted, group, left, right)
+            for f in group.members:
+                yield f, tile.add(f, 1.0, np.zeros_like(tile.shared))
+            continue
         a, b = group.reference(left), group.reference(right)
         for f, block in group.blocks(fitted.kernels, fitted.names, a, b):
             clip, scaling = fitted.clips[f], fitted.scalings[f]
@@ -235,6 +241,28 @@ def between(
                 yield f, scaling.finish(block, scaling.side(left), scaling.side(right))
             else:
                 yield f, clip.between(left, right)
+
+
+def add_between(
+    fitted: KernelSet,
+    weights: Values,
+    rows: Selection,
+    columns: Selection,
+    out: Values,
+) -> None:
+    """out += sum_f weights_f K_f between reference rows."""
+    slow = []
+    for group in fitted.groups:
+        if group.members and is_fused(group, fitted):
+            sides = fitted.ids(group, rows), fitted.ids(group, columns)
+            tile = FusedTile(fitted, group, *sides)
+            for f in group.members:
+                tile.add(f, weights[f], out)
+        else:
+            slow.append(group)
+    for f, block in between(replace(fitted, groups=slow), rows, columns):
+        block *= weights[f]
+        out += block
 
 
 def against(fitted: KernelSet, group: Group, new: Any) -> Iterator[tuple[int, Values]]:
