@@ -13,6 +13,7 @@ import hashlib
 import io
 import tokenize
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -100,12 +101,15 @@ def reached(path: Path) -> frozenset[Path]:
     return frozenset(one for one in found if one and one != path)
 
 
-def _programs(path: Path) -> list[ast.AST]:
+def _programs(path: Path) -> Iterator[ast.AST]:
     """A file, and programs inside of it that it hands to a process of their own."""
     tree = ast.parse(path.read_text("utf-8"))
-    texts = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
-    inside = (text for text in texts if "import manykernels" in str(text))
-    return [tree, *(ast.parse(text) for text in inside if path.parent == FOLDER)]
+    yield tree
+    for node in ast.walk(tree) if path.parent == FOLDER else ():
+        text = node.value if isinstance(node, ast.Constant) else None
+        if isinstance(text, str) and "import" in text and "manykernels" in text:
+            with suppress(SyntaxError):  # only words about it
+                yield ast.parse(text)
 
 
 def _running(tree: ast.AST) -> Iterator[ast.AST]:

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_iris
 
+import manykernels as mk
 from manykernels.banks import GramBank
 from manykernels.solvers import Auto, Obscure
 
@@ -182,16 +184,40 @@ def test_comments_and_docstrings_are_no_code(scripts):
 def test_a_benchmark_depends_on_what_it_reaches(scripts):
     import sources
 
-    reached = sources.fingerprints(FOLDER / "mnist_large.py")
+    def reached(script):
+        files = sources.needed(FOLDER / script)
+        return {path.relative_to(ROOT).as_posix() for path in files}
+
+    found = reached("mnist_large.py")
     for name in ("solvers/auto", "hot/dual", "kernels/fitted", "mkl/classifier"):
-        assert f"src/manykernels/{name}.py" in reached
-    assert {"benchmarks/mnist_large.py", "benchmarks/common.py"} <= set(reached)
-    foreign = ("chains", "trees", "products", "compare", "report", "cli")
-    for room in foreign:
-        assert not any(name.startswith(f"src/manykernels/{room}/") for name in reached)
+        assert f"src/manykernels/{name}.py" in found
+    assert {"benchmarks/mnist_large.py", "benchmarks/common.py"} <= found
+    for room in ("chains", "trees", "products", "compare", "report", "cli"):
+        assert not any(name.startswith(f"src/manykernels/{room}/") for name in found)
     # A program in a text, for a process of its own, counts as well.
-    reached = sources.fingerprints(FOLDER / "cold_start.py")
-    assert "src/manykernels/mkl/classifier.py" in reached
+    assert "src/manykernels/mkl/classifier.py" in reached("cold_start.py")
+
+
+def test_what_a_fit_runs_is_what_its_benchmark_depends_on(scripts):
+    """Names may be imported in new ways: what runs must still be reached."""
+    import sources
+
+    ran = set()
+    X, y = load_iris(return_X_y=True)
+    model = mk.MKLClassifier("rbf; linear", random_state=0)
+    model.fit(X, y).predict(X)  # imports and compiles
+    sys.setprofile(lambda frame, *_: ran.add(frame.f_code.co_filename))
+    try:
+        model.fit(X, y).predict(X)
+    finally:
+        sys.setprofile(None)
+    package = sources.ROOT / "src" / "manykernels"
+    ours = {Path(name) for name in ran if name.startswith(str(package))}
+    assert package / "solvers" / "auto.py" in ours
+    missed = ours - sources.needed(FOLDER / "mnist_large.py")
+    # Packages pass names on, and saving counts only where it is measured.
+    passing = {package / "__init__.py", *sources.SAVING.glob("*.py")}
+    assert not missed - passing
 
 
 def test_only_changed_code_ages_a_result(scripts, monkeypatch, tmp_path):
