@@ -3,7 +3,7 @@
 import sys
 from typing import Any
 
-LIBRARIES = ("typer", "rich", "pandas", "pyarrow")
+LIBRARIES = ("typer", "rich")  # commands ask for what they need beside
 
 
 def run() -> None:

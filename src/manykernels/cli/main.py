@@ -4,17 +4,73 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
-from manykernels.cli.demo import demo
+from manykernels.base.extras import require_library
 from manykernels.cli.errors import fail, plain_errors
-from manykernels.cli.fit import fit
-from manykernels.cli.label import label
-from manykernels.cli.models import evaluate, inspect, predict
-from manykernels.cli.parse import parse
-from manykernels.inputs.reporting import say, shown_log
+
+# The module of each command, and what the list of commands says of it.
+COMMANDS = {
+    "fit": ("fit", "Learn a model and the weight of every kernel from a file."),
+    "predict": ("models", "Write a prediction for every row, token or word of a file."),
+    "evaluate": ("models", "Compare a model's predictions with the truth in a file."),
+    "inspect": (
+        "models",
+        "Show what a model file holds: kernels with their weights, the certificate, "
+        "...",
+    ),
+    "label": ("label", "Learn to label sequences, or label the tokens in a file."),
+    "parse": (
+        "parse",
+        "Learn a dependency parser, or find the heads of the words in a file.",
+    ),
+    "demo": (
+        "demo",
+        "Learn from 12 useful and 48 irrelevant kernels on handwritten digits.",
+    ),
+    "bench": (
+        "main",
+        "Run the benchmarks of a source checkout, next to every rival.",
+    ),
+    "warm-up": (
+        "main",
+        "Compile the loops for this machine now, so that no fit has to wait for it.",
+    ),
+}
+TABLES = ("pandas", "pyarrow")  # what other commands read and write
+
+
+class Commands(TyperGroup):
+    """Commands that are imported when they run; the list of them imports none."""
+
+    def list_commands(self, context: Any) -> list[str]:
+        """Names in the order of use."""
+        return list(COMMANDS)
+
+    def get_command(self, context: Any, name: str) -> Any:
+        """What the list shows: the name and one sentence."""
+        return TyperCommand(name, help=COMMANDS[name][1]) if name in COMMANDS else None
+
+    def resolve_command(self, context: Any, arguments: list[str]) -> Any:
+        """The command itself, with its options."""
+        name, found, rest = super().resolve_command(context, arguments)
+        return name, found and load_command(str(name)), rest
+
+
+def load_command(name: str) -> Any:
+    """Import the module of a command, and the libraries that it needs."""
+    home, _ = COMMANDS[name]
+    for library in TABLES if home != "main" else ():
+        require_library(library, "cli")
+    module = import_module(f"manykernels.cli.{home}")
+    alone = typer.Typer(add_completion=False, pretty_exceptions_show_locals=False)
+    alone.command(name)(plain_errors(getattr(module, name.replace("-", "_"))))
+    return typer.main.get_command(alone)
 
 
 def bench(
@@ -54,22 +110,22 @@ def warm_up() -> None:
 
     manykernels warm-up
     """
-    from manykernels.mkl import warm_up
+    from manykernels.inputs.reporting import say, shown_log
+    from manykernels.mkl import warm_up as compile_loops
 
     with shown_log():
-        warm_up()
+        compile_loops()
     say("ready: fits start at once")
 
 
 app = typer.Typer(
+    cls=Commands,
     help="Multiple kernel learning with certified solutions.",
     no_args_is_help=True,
     add_completion=False,
     # Tracebacks with local variables are long and say little to most people.
     pretty_exceptions_show_locals=False,
 )
-for command in (fit, predict, evaluate, inspect, label, parse, demo, bench, warm_up):
-    app.command()(plain_errors(command))
 
 
 def _print_version(wanted: bool) -> None:
