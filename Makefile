@@ -1,7 +1,8 @@
 # make demo   install into .venv and run the demonstration
 # make test   install with the development tools, lint, then run all tests
 # make coverage   the tests, and the share of the lines that they run
-# make lint | format | bench | clean
+# make bench   which results are older than the code, then the quick benchmarks
+# make lint | format | clean
 #
 # Another interpreter: make demo PYTHON=python3.12
 

@@ -10,6 +10,8 @@ def test_arguments_and_exit_code_are_passed_on(call, tmp_path, monkeypatch, capf
     call("bench", code=0)
     call("bench", "race", "growth", "--quick", code=3)
     assert "['race', 'growth', '--quick']" in capfd.readouterr().out
+    call("bench", "race", "--status", "--stale", "--full", code=4)
+    assert "['race', '--full', '--status', '--stale']" in capfd.readouterr().out
 
 
 def test_unknown_names_are_refused(call, capfd):

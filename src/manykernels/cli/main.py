@@ -79,17 +79,22 @@ def bench(
     ),
     quick: bool = typer.Option(False, "--quick", help="Quick versions of the named."),
     full: bool = typer.Option(False, "--full", help="All of them: some hours."),
+    status: bool = typer.Option(
+        False, "--status", help="Only say which results are older than the code."
+    ),
+    stale: bool = typer.Option(False, "--stale", help="Measure just these again."),
 ) -> None:
     """Run the benchmarks of a source checkout, next to every rival.
 
     manykernels bench race noise_kernels
     """
     script = find_benchmarks()
-    flags = ["--quick"] * quick + ["--full"] * full
+    asked = {"quick": quick, "full": full, "status": status, "stale": stale}
+    flags = [f"--{name}" for name, wanted in asked.items() if wanted]
     command = [sys.executable, str(script), *(names or []), *flags]
-    status = subprocess.run(command, check=False).returncode
-    if status:
-        raise typer.Exit(status)
+    code = subprocess.run(command, check=False).returncode
+    if code:
+        raise typer.Exit(code)
 
 
 def find_benchmarks() -> Path:
