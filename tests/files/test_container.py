@@ -117,11 +117,13 @@ def test_no_length_is_believed(path):
 
 def test_documents_that_unfold_are_refused_before_they_do(path):
     """Two bytes in a file may be a list of 64 bytes in memory."""
-    document = b'{"arrays":[],"content":[%s]}' % b",".join([b"[]"] * 1_000_000)
-    forge(path, document)
+    document = b'{"arrays":[],"content":[%s]}'
+    many, few = (b",".join([b"[]"] * n) for n in (700_000, 10_000))
     with pytest.raises(ModelFileError, match="needs at most .* memory_limit if you tr"):
-        read_container(path)
-    assert len(read_container(path, "2GB")[0]) == 1_000_000
+        read_container(forge(path, document % many))
+    with pytest.raises(ModelFileError, match="needs at most 0.001 GB"):
+        read_container(forge(path, document % few), "1MB")
+    assert len(read_container(path, "3MB")[0]) == 10_000
 
 
 def test_a_limit_is_kept(path):

@@ -11,12 +11,45 @@ TOKENS = [
 ]
 
 
+CELLS = [
+    *(b"", b"0", b"-1", b"1", b"2", b"3", b"99999999999999999999", b"1e999", b"nan"),
+    *(b"inf", b"-inf", b"1.5", b"1,5", b"x", b"_", b"?", b"None", b"True", b"1-2"),
+    *(b"2-1", b"1.1", b"0.1", b"1:1", b"0:1", b"-3:1", b"999999999:1", b"1:nan"),
+    *(b"1:", b":1", b'"', b'"a', b"a\tb", b"#", b"# x = y", b"\xff", b"\x00", b" "),
+    *("é".encode(), "٣".encode(), b"y", b"a", b"1_000", b"0x10", b"a" * 5000),
+]
+
+
 def mutated(rng: np.random.Generator, content: bytes) -> bytes:
     """The content after a few changes, most often one."""
     for _ in range(rng.geometric(0.6)):
         change = CHANGES[rng.integers(len(CHANGES))]
         content = change(rng, content)
     return content
+
+
+def changed_cell(rng: np.random.Generator, content: bytes, separator: bytes) -> bytes:
+    """A table with another cell, or with cells or lines that go, come twice or move."""
+    lines = [line.split(separator) for line in content.split(b"\n")]
+    line = one_of(rng, lines)
+    place = int(rng.integers(len(line)))
+    choice = int(rng.integers(8))
+    if choice <= 2:
+        line[place] = one_of(rng, CELLS)
+    elif choice == 3:
+        line[place] = mutated(rng, line[place])
+    elif choice == 4:
+        del line[place]
+    elif choice == 5:
+        line.insert(place, one_of(rng, CELLS))
+    elif choice == 6:
+        lines.insert(int(rng.integers(len(lines))), list(one_of(rng, lines)))
+    else:
+        other = one_of(rng, lines)
+        at = int(rng.integers(len(other))) if other else 0
+        if other:
+            line[place], other[at] = other[at], line[place]
+    return b"\n".join(map(separator.join, lines))
 
 
 def one_of(rng: np.random.Generator, choices: list) -> object:

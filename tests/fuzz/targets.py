@@ -3,15 +3,12 @@
 An input is bytes, so that any of them can be kept in a file and tried again.
 """
 
-import io
-import json
 import signal
 import tempfile
 import warnings
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -20,19 +17,15 @@ from sklearn.exceptions import NotFittedError
 from typer.testing import CliRunner
 
 import manykernels as mk
+from manykernels.banks import GramFileError
 from manykernels.cli import app
-from manykernels.cli.readers.columns import Roles, TableError, as_labels
+from manykernels.cli.readers.columns import TableError
 from manykernels.cli.readers.kernel_files import parse_kernels
-from manykernels.cli.readers.tables import (
-    read_delimited,
-    read_libsvm,
-    read_npz,
-    read_parquet,
-)
-from manykernels.files import ModelFileError, read_container, write_container
+from manykernels.files import ModelFileError
 from manykernels.kernels import KernelSet, as_kernels
-from tests.files.forging import STRANGE, leaves
-from tests.fuzz.mutate import mutated, one_of
+from tests.fuzz import models, tables
+from tests.fuzz.mutate import one_of
+from tests.fuzz.tables import NAMES, X, csv_seeds, mutating
 
 SECONDS = 20.0  # after which an input counts as a hang
 
@@ -91,70 +84,6 @@ def _limited():
         signal.signal(signal.SIGALRM, before)
 
 
-# --- files -------------------------------------------------------------------------
-
-X = np.random.default_rng(0).normal(size=(12, 4)).round(3)
-Y = np.array(["u", "v", "w"] * 4)
-NAMES = ["a", "b one", "c", "d"]
-
-
-def _csv_seeds() -> list[bytes]:
-    rows = [",".join(map(str, row)) for row in X]
-    named = [",".join([*NAMES, "y"]), *map(",".join, zip(rows, Y, strict=True))]
-    numbered = [f"{row},{k % 2}" for k, row in enumerate(rows)]
-    quoted = ['"a","b, c",y', '1,"2",x', '"3",4,"z ""q"""']
-    return ["\n".join(lines).encode() for lines in (named, numbered, quoted)]
-
-
-def _read_csv(content: bytes) -> None:
-    roles = Roles(target="y" if content[:200].find(b"y") >= 0 else "-1")
-    as_labels(read_delimited(io.BytesIO(content), roles).y)
-
-
-@cache
-def _npz_seeds() -> list[bytes]:
-    return [
-        _saved(np.savez, X=X, y=Y, names=np.array(NAMES)),
-        _saved(np.savez_compressed, X=X.astype(np.float32), y=np.arange(12) % 2),
-        _saved(np.savez, kernels=np.ones((4, 4, 2)), y=np.arange(4) % 2),
-    ]
-
-
-def _saved(save, **arrays) -> bytes:
-    stream = io.BytesIO()
-    save(stream, **arrays)
-    return stream.getvalue()
-
-
-def _read_npz(content: bytes) -> None:
-    as_labels(read_npz(io.BytesIO(content), Roles(target="y")).y)
-
-
-LIBSVM_SEEDS = [
-    b"1 1:0.5 3:2 7:-1e-3\n-1 2:1 # note\n+1 1:0.25 7:3\n",
-    b"\n".join(
-        b"%d " % (k % 3) + b" ".join(b"%d:%.3f" % (j + 1, v) for j, v in enumerate(row))
-        for k, row in enumerate(X)
-    ),
-]
-
-
-def _read_libsvm(content: bytes) -> None:
-    as_labels(read_libsvm(io.BytesIO(content), Roles()).y)
-
-
-@cache
-def _parquet_seeds() -> list[bytes]:
-    import pandas as pd
-
-    frame = pd.DataFrame(X, columns=NAMES).assign(y=Y, n=np.arange(12))
-    return [frame.to_parquet(index=False)]
-
-
-def _read_parquet(content: bytes) -> None:
-    as_labels(read_parquet(io.BytesIO(content), Roles(target="y")).y)
-
-
 # --- kernels -----------------------------------------------------------------------
 
 TOML_SEEDS = [
@@ -185,45 +114,6 @@ def _read_toml(content: bytes) -> None:
 
 def _read_grammar(content: bytes) -> None:
     _use_kernels(as_kernels(content.decode(errors="replace")))
-
-
-# --- models ------------------------------------------------------------------------
-
-
-@cache
-def _model() -> bytes:
-    model = mk.MKLClassifier("rbf@0-1; linear", random_state=0).fit(X, Y)
-    return _with_file(lambda path: (model.save(path), path.read_bytes())[1])
-
-
-def _with_file(action):
-    with tempfile.TemporaryDirectory() as folder:
-        return action(Path(folder) / "model")
-
-
-def _load(content: bytes) -> None:
-    def load(path):
-        path.write_bytes(content)
-        return mk.load(path)
-
-    _with_file(load).predict(X)
-
-
-def _changed_content(rng) -> bytes:
-    """Model content with one strange value and a checksum that fits."""
-
-    def change(path):
-        path.write_bytes(_model())
-        content, arrays = read_container(path)
-        *inner, last = one_of(rng, list(leaves(content)))
-        place = content
-        for key in inner:
-            place = place[key]
-        place[last] = json.loads(json.dumps(one_of(rng, STRANGE)))
-        write_container(path, content, arrays)
-        return path.read_bytes()
-
-    return _with_file(change)
 
 
 # --- estimators ----------------------------------------------------------------------
@@ -325,23 +215,26 @@ def _command(content: bytes) -> None:
             raise TableError(message[0].removeprefix("Error: "))
 
 
-def _mutating(seeds: Callable[[], list[bytes]]):
-    return lambda rng: mutated(rng, one_of(rng, seeds()))
-
-
 OWN = (ValueError, TypeError)
 
 TARGETS = {
-    "csv": Target(_mutating(_csv_seeds), _read_csv, (TableError,)),
-    "npz": Target(_mutating(_npz_seeds), _read_npz, (TableError,)),
-    "libsvm": Target(_mutating(lambda: LIBSVM_SEEDS), _read_libsvm, (TableError,)),
-    "parquet": Target(_mutating(_parquet_seeds), _read_parquet, (TableError,)),
-    "toml": Target(_mutating(lambda: TOML_SEEDS), _read_toml, OWN),
-    "grammar": Target(_mutating(lambda: GRAMMAR_SEEDS), _read_grammar, OWN),
-    "model bytes": Target(_mutating(lambda: [_model()]), _load, (ModelFileError,)),
-    # A forged number can be a fine model until a row overflows: predict may say so.
-    "model content": Target(_changed_content, _load, (ValueError,)),
-    "command": Target(_mutating(lambda: _csv_seeds()[:1]), _command, (TableError,)),
+    "model": Target(
+        models.make_model, models.load_model, (ModelFileError, models.OverflowSaidError)
+    ),
+    "checkpoint": Target(models.make_checkpoint, models.resume, (ValueError,)),
+    "gram": Target(models.make_gram, models.read_gram, (GramFileError,)),
+    "csv": Target(mutating(csv_seeds, b","), tables.read_csv, (TableError,)),
+    "npz": Target(tables.make_npz, tables.load_npz, (TableError,)),
+    "libsvm": Target(
+        mutating(tables.libsvm_seeds, b" "), tables.load_libsvm, (TableError,)
+    ),
+    "parquet": Target(tables.make_parquet, tables.load_parquet, (TableError,)),
+    "conllu": Target(
+        mutating(tables.conllu_seeds, b"\t"), tables.load_conllu, (ValueError,)
+    ),
+    "toml": Target(mutating(lambda: TOML_SEEDS, b" "), _read_toml, OWN),
+    "grammar": Target(mutating(lambda: GRAMMAR_SEEDS, b":"), _read_grammar, OWN),
+    "command": Target(mutating(lambda: csv_seeds()[:1], b","), _command, (TableError,)),
     # scikit-learn's own checks speak in several lines.
     "estimator": Target(
         _some_seed, _estimate, (*OWN, MemoryError, NotFittedError), one_sentence=False

@@ -14,6 +14,8 @@ import json
 import math
 import os
 import re
+from collections.abc import Iterator
+from itertools import chain
 from typing import Any, BinaryIO, Literal
 
 import numpy as np
@@ -53,6 +55,13 @@ def write_container(path: str | os.PathLike[str], content: Any, arrays: Arrays) 
     >>> read_container(path)
     ({'answer': 42}, [array([0, 1, 2])])
     """
+    with replacing(path) as stream:
+        for part in container_parts(content, arrays):
+            stream.write(part)
+
+
+def container_parts(content: Any, arrays: Arrays) -> Iterator[bytes]:
+    """The bytes of a file, piece by piece: no array is held a second time."""
     # The order in memory is kept: BLAS rounds by it.
     orders: list[Literal["C", "F"]] = [
         "C" if a.flags.c_contiguous or a.ndim < 2 else "F" for a in arrays
@@ -63,17 +72,14 @@ def write_container(path: str | os.PathLike[str], content: Any, arrays: Arrays) 
     ]
     whole = {"content": content, "arrays": described}
     document = json.dumps(whole, separators=(",", ":")).encode()
-    opening = f"{FORMAT} {VERSION}\n{len(document):016x}\n".encode()
     digest = hashlib.sha256()
-    with replacing(path) as stream:
-        for part in (opening + document, *map(_payload, arrays, orders)):
-            digest.update(part)
-            stream.write(part)
-        stream.write(digest.digest())
-
-
-def _payload(array: NDArray[Any], order: Literal["C", "F"]) -> bytes:
-    return array.tobytes(order)
+    for part in chain(
+        [f"{FORMAT} {VERSION}\n{len(document):016x}\n".encode() + document],
+        (a.tobytes(order) for a, order in zip(arrays, orders, strict=True)),
+    ):
+        digest.update(part)
+        yield part
+    yield digest.digest()
 
 
 def read_container(
@@ -88,8 +94,13 @@ def read_container(
     try:
         with regular_file(path) as stream:
             return _read(stream, path, allowed)
-    except (OSError, ModelFileError):
+    except ModelFileError:
         raise
+    except OSError as error:
+        raise type(error)(
+            f"expected to read {os.fspath(path)!r}, got {error.strerror!r}; check its "
+            "name, its permissions and the disk."
+        ) from error
     except Exception as error:
         raise _broken(path, str(error)) from error
 
