@@ -72,6 +72,13 @@ class Worker:
             if line.startswith(("hung", "died")):
                 return
 
+    def input(self, name: str, seed: int, outcome: str) -> bytes:
+        """An input that was not survived or unclear; others are of no interest."""
+        if outcome in ("accepted", "refused"):
+            return b""
+        own = self.kept.with_name(f"{name} {seed}")
+        return (own if own.exists() else self.kept).read_bytes()
+
     def _line(self, seconds: float) -> str:
         """The next line of the worker, or what happened in its place."""
         with selectors.DefaultSelector() as ready:
@@ -129,7 +136,7 @@ def _batch(worker: Worker, name: str, first: int, report: Report) -> None:
     last = first + BATCH
     while first < last and report.deaths < MOST_DEATHS:
         for outcome, seed in worker.tried(name, first, last - first):
-            report.add(outcome, seed, worker.kept.read_bytes())
+            report.add(outcome, seed, worker.input(name, seed, outcome))
             first = seed + 1
 
 

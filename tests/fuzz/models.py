@@ -25,8 +25,8 @@ class BrokenInvariantError(AssertionError):
     """A file that was accepted, but whose model is not sound."""
 
 
-class OverflowSaidError(ValueError):
-    """A forged number may be a fine model until a row overflows: predict says so."""
+class SaidLaterError(ValueError):
+    """A forged number is fine until a row overflows, a name until it is looked for."""
 
 
 def require(name, right):
@@ -69,8 +69,9 @@ def load_model(content: bytes) -> None:
         try:
             answers = _answers(model, new)
         except ValueError as error:
-            if "got an overflow" in str(error):
-                raise OverflowSaidError(str(error)) from error
+            for words in ("got an overflow", "feature names should match"):
+                if words in str(error):
+                    raise SaidLaterError(f"predict says: {words}.") from error
             raise AssertionError(str(error)) from error
         model.save(path)
         again = _answers(mk.load(path), new)

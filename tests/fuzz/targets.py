@@ -219,7 +219,7 @@ OWN = (ValueError, TypeError)
 
 TARGETS = {
     "model": Target(
-        models.make_model, models.load_model, (ModelFileError, models.OverflowSaidError)
+        models.make_model, models.load_model, (ModelFileError, models.SaidLaterError)
     ),
     "checkpoint": Target(models.make_checkpoint, models.resume, (ValueError,)),
     "gram": Target(models.make_gram, models.read_gram, (GramFileError,)),

@@ -1,46 +1,33 @@
-"""Thousands of broken inputs: each is accepted, or refused in a clear sentence.
+"""Broken inputs: each is accepted, or refused in a clear sentence.
 
 `benchmarks/fuzz.py` runs the same for as long as you like.
 """
 
-import numpy as np
+import os
+
 import pytest
 
+from tests.fuzz.attack import CORPUS, attack
 from tests.fuzz.targets import TARGETS, Target, UnclearError
 
-COUNTS = {
-    "csv": 800,
-    "npz": 500,
-    "libsvm": 500,
-    "parquet": 200,
-    "toml": 500,
-    "grammar": 800,
-    "estimator": 150,
-    "command": 40,
-}
+PAST_FAILURES = sorted(path for path in CORPUS.glob("*/*") if path.is_file())
 
 
-@pytest.mark.parametrize("name", COUNTS)
-def test_clear_or_accepted(name):
-    if name == "parquet":
-        pytest.importorskip("pyarrow")
-    target = TARGETS[name]
-    accepted = 0
-    for seed in range(COUNTS[name]):
-        content = target.make(np.random.default_rng(seed))
-        try:
-            accepted += target.attempt(content)
-        except UnclearError as error:
-            pytest.fail(f"seed {seed}: {error}\ninput: {content[:2000]!r}")
-    # Mutations that always break, or never do, would test nothing.
-    assert 0 < accepted < COUNTS[name]
+def test_inputs_of_every_sort_in_a_process_that_may_die():
+    """Under a limit of memory, with the memory and the time of every input watched."""
+    if not hasattr(os, "fork"):
+        pytest.skip("needs the limits of a Unix process")
+    reports = attack(list(TARGETS), seconds=300.0, most=50)
+    for name, report in reports.items():
+        assert not report.failures, (name, report.failures)
+        # Mutations that always break, or never do, would test nothing.
+        assert report.counts["accepted"] > 0 and report.counts["refused"] > 0, name
+        assert sum(report.counts.values()) == 50
 
 
-def test_model_files_with_other_bytes_are_refused_or_predict():
-    """Content that is forged with its checksum is the matter of tests/io."""
-    target = TARGETS["model bytes"]
-    for seed in range(300):
-        target.attempt(target.make(np.random.default_rng(seed)))
+@pytest.mark.parametrize("path", PAST_FAILURES, ids=lambda path: path.parent.name)
+def test_past_failures_stay_mended(path):
+    TARGETS[path.parent.name].attempt(path.read_bytes())
 
 
 @pytest.mark.parametrize(

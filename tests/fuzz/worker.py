@@ -2,7 +2,8 @@
 
 It lives under a limit of memory. Lines come in, `target first count`; for every input a
 line goes out before (its number), which a parent needs if nothing follows, and one
-behind (what became of it). The input itself lies in a file meanwhile.
+behind (what became of it). The input itself lies in a file meanwhile; one that was
+neither accepted nor clearly refused stays in a file of its own.
 """
 
 import resource
@@ -28,7 +29,10 @@ def main(kept: Path) -> None:
             kept.write_bytes(b"")
             content = TARGETS[name].make(np.random.default_rng(seed))
             kept.write_bytes(content)
-            print(outcome(name, content), flush=True)
+            found = outcome(name, content)
+            if found.startswith("unclear"):
+                kept.with_name(f"{name} {seed}").write_bytes(content)
+            print(found, flush=True)
         print("done", flush=True)
 
 

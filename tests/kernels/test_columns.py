@@ -152,3 +152,10 @@ def test_sparse_equals_dense(dtype):
     np.testing.assert_allclose(sparse.stack(), dense.stack(), atol=1e-6)
     (_, block), *_ = sparse.restrict([1, 2]).cross(sp.coo_matrix(X))
     np.testing.assert_allclose(block, dense.stack()[:, :, [1, 2]], atol=1e-6)
+
+
+def test_a_slice_from_an_index_to_a_name_is_refused():
+    with pytest.raises(
+        TypeError, match="from name to name .* got 0 to 'b'; use one so"
+    ):
+        select_columns(slice(0, "b"), np.zeros((2, 3)), ["a", "b", "c"])

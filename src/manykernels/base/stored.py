@@ -31,6 +31,7 @@ import scipy.sparse as sp
 Sizes: TypeAlias = dict[str, int]
 Size: TypeAlias = str | int | None  # named, fixed, or any
 Class = TypeVar("Class")
+LONGEST = 300  # letters of an error that another one quotes
 
 
 class Stored(Protocol):
@@ -103,6 +104,18 @@ def make_stored(name: str, values: dict[str, Any]) -> Any:
     if hasattr(made, "require_sound"):
         made.require_sound()
     return made
+
+
+def one_line(error: Exception) -> str:
+    """What an error says, fit for the middle of a sentence.
+
+    Examples
+    --------
+    >>> one_line(KeyError("a  word"))
+    "KeyError: 'a  word'"
+    """
+    text = f"{type(error).__name__}: {error}".replace("\n", " ")
+    return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
 
 
 def check_fields(owner: str, rules: Fields, values: Mapping[str, Any]) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from manykernels.banks.fingerprint import fingerprint
+from manykernels.base.stored import one_line
 from manykernels.files.container import (
     ModelFileError,
     read_container,
@@ -94,7 +95,7 @@ class FileCheckpoint:
         """What to say of a file that no search has written."""
         return ModelFileError(
             f"expected the state of a fit in the checkpoint {os.fspath(self.path)!r}, "
-            f"got parts that do not fit together ({error}); delete it."
+            f"got parts that do not fit together ({one_line(error)}); delete it."
         )
 
 

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from manykernels.base.disk import regular_file, replacing
 from manykernels.base.machine import allowed_bytes, parse_bytes
+from manykernels.base.stored import one_line
 
 FORMAT = "manykernels"
 VERSION = 3
@@ -101,8 +102,11 @@ def read_container(
             f"expected to read {os.fspath(path)!r}, got {error.strerror!r}; check its "
             "name, its permissions and the disk."
         ) from error
+    except ValueError as error:
+        raise _broken(path, str(error).replace("\n", " ")) from error
     except Exception as error:
-        raise _broken(path, str(error)) from error
+        why = f"its parts do not fit together ({one_line(error)})"
+        raise _broken(path, why) from error
 
 
 def _read(

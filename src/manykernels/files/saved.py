@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from manykernels.base.stored import Fields, Maybe, check_fields
+from manykernels.base.stored import Fields, Maybe, check_fields, one_line
 from manykernels.files.container import (
     Arrays,
     Limit,
@@ -175,7 +175,7 @@ def load(
     except Exception as error:
         raise ModelFileError(
             f"expected the content of a fitted model, but {os.fspath(path)!r} lacks or "
-            f"mixes up parts ({error}); copy the original again."
+            f"mixes up parts ({one_line(error)}); copy the original again."
         ) from error
 
 

@@ -163,7 +163,13 @@ def _from_mask(mask: Sequence[Any], n: int) -> list[int]:
 
 
 def _checked_slice(columns: slice, n: int, names: Sequence[str] | None) -> Selection:
-    if isinstance(columns.start, str) or isinstance(columns.stop, str):
+    ends = {type(end) for end in (columns.start, columns.stop) if end is not None}
+    if str in ends and len(ends) > 1:
+        raise TypeError(
+            f"a slice of columns must go from name to name or from index to index, got "
+            f"{columns.start!r} to {columns.stop!r}; use one sort."
+        )
+    if str in ends:
         first, last = (
             None if end is None else _from_name(end, names)[0]
             for end in (columns.start, columns.stop)

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from manykernels.base.arrays import Array
+from manykernels.base.stored import one_line
 from manykernels.solvers.problem import Expansion
 
 State = dict[str, Any]  # numbers, text, arrays, and lists and dicts of them
@@ -40,6 +41,9 @@ class Iterate:
 
 
 Callback = Callable[[Epoch], object]
+# What code runs into that follows a state which no search has written.
+MISLED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+LARGEST = 1e100  # in a state: squares of larger numbers are no numbers
 IMPROVEMENT = 1e-4  # relative, of the objective: less counts as none
 
 
@@ -252,11 +256,10 @@ def _blaming_the_checkpoint() -> Iterator[None]:
     """A state that no search has written leads anywhere: say where it came from."""
     try:
         yield
-    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+    except MISLED as error:
         raise ValueError(
             "expected a checkpoint with the state of this search, got one from which "
-            f"it cannot go on ({type(error).__name__}: {error}); delete the checkpoint "
-            "and fit again."
+            f"it cannot go on ({one_line(error)}); delete the checkpoint and fit again."
         ) from error
 
 
@@ -279,7 +282,7 @@ def require_alike(name: str, found: Any, present: Any) -> None:
         ]
         if forms[0] != forms[1] or not isinstance(found, np.ndarray):
             raise ValueError(f"{name} must be {forms[0]}, got {forms[1]}")
-        if np.isfinite(present).all() and not np.isfinite(found).all():
+        if np.isfinite(present).all() and not (np.abs(found) < LARGEST).all():
             raise ValueError(f"{name} must hold finite numbers, got others")
     elif isinstance(present, int | float | np.number):
         if not isinstance(found, int | float) or np.isnan(found):

@@ -405,6 +405,14 @@ def _read_array(
         )
     with archive.open(entry) as stream:
         values = np.asarray(npy.read_array(stream, allow_pickle=False))
+    letters = np.dtype(np.uint32).newbyteorder(dtype.byteorder)
+    if dtype.kind == "U" and (values.view(letters) > sys.maxunicode).any():
+        raise TableError(
+            f"expected text in the array {name!r}, got bytes that are no letters; save "
+            "it again."
+        )
+    if dtype.kind == "f" and dtype.itemsize not in (4, 8):
+        values = values.astype(np.float64)  # halves and quadruples serve no kernel
     if length is not None and dtype.kind == "f":
         require_entries(~np.isfinite(values), f"the array {name!r}")
     return values
