@@ -1,8 +1,8 @@
 """Attack everything that is read: models, checkpoints, Gram files, tables, kernels, ...
 
 Every input must be accepted, or refused in a clear sentence, in a process with limits
-of memory and time; a model that is accepted must be sound. An input that breaks this goes
-into the corpus in tests/fuzz/corpus, which the tests try again ever after.
+of memory and time; a model that is accepted must be sound. An input that breaks this
+goes into the corpus in tests/fuzz/corpus, which the tests try again ever after.
 """
 
 from __future__ import annotations
