@@ -1,9 +1,11 @@
 """Loops are compiled at their first call, together with those that they call."""
 
 import logging
+import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -50,3 +52,23 @@ print(few, "numba" in sys.modules)
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == ["1", "False"]
+
+
+def test_a_change_in_a_file_that_is_called_is_noticed(tmp_path: Path) -> None:
+    head = "from manykernels.hot.lazy import njit\n"
+    outer = "from inner import add\n\n@njit(cache=True)\ndef f(x):\n    return add(x)\n"
+    (tmp_path / "outer.py").write_text(head + outer)
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    script = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
+    script += "import outer; print(outer.f(1), outer.f.stats.cache_hits.total())"
+    for step, hits in ((1, 0), (1, 1), (2, 0)):
+        inner = f"\n@njit(cache=True)\ndef add(x):\n    return x + {step}\n"
+        (tmp_path / "inner.py").write_text(head + inner)
+        done = subprocess.run(
+            [sys.executable, "-B", "-c", script],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout.split() == [str(1 + step), str(hits)]

@@ -9,6 +9,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from functools import cache, update_wrapper
+from hashlib import sha256
+from pathlib import Path
 from threading import RLock
 from typing import Any
 
@@ -40,6 +42,7 @@ class Loop:
                 names = self.py_func.__globals__
                 loops = {k: v for k, v in names.items() if isinstance(v, Loop)}
                 names.update({key: loop.compiled() for key, loop in loops.items()})
+                _watch_sources(self._made)
                 self._ready = self._made
         return self._made
 
@@ -47,6 +50,25 @@ class Loop:
 def njit(**options: Any) -> Callable[[Callable[..., Any]], Loop]:
     """As numba's decorator, without importing numba yet."""
     return lambda function: Loop(function, options)
+
+
+def _watch_sources(made: Any) -> None:
+    """Let the cache notice changes in all files whose loops this one may call.
+
+    numba itself looks at the file of the loop alone: after an upgrade it would go on
+    with an old copy of a loop from another file.
+    """
+    cached = getattr(made._cache, "_cache_file", None)
+    if cached is not None:
+        near = made.py_func.__globals__.values()
+        codes = [loop.py_func.__code__ for loop in near if hasattr(loop, "py_func")]
+        files = {code.co_filename for code in [made.py_func.__code__, *codes]}
+        cached._source_stamp = [_digest(path) for path in sorted(files)]
+
+
+@cache
+def _digest(path: str) -> str:
+    return sha256(Path(path).read_bytes()).hexdigest()
 
 
 @cache
