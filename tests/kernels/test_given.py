@@ -78,6 +78,47 @@ def test_views_are_not_copied(stack):
     assert not np.shares_memory(fitted.stack(), stack)
 
 
+@pytest.mark.parametrize("form", [last, lambda s: last(s).copy()])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_stacks_are_learned_from_where_they_lie(form, dtype, stack):
+    given = form(stack.astype(dtype))
+    for X in (given, [given[:, :, f] for f in range(3)]):
+        fitted = KernelSet.fit(as_kernels("precomputed"), X)
+        found, factors = fitted.stack_as_given()
+        assert np.shares_memory(found, given) and found.shape == (N, N, 3)
+        np.testing.assert_array_equal(found, given)
+        np.testing.assert_allclose(factors, N / np.trace(given), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "change"),
+    [
+        (Precomputed(), lambda s: [matrix.copy() for matrix in s]),
+        (Precomputed(columns=[0, 2]), last),
+        (Precomputed(), lambda s: last(s)[::-1, ::-1]),
+        (Precomputed(), lambda s: np.rint(100 * last(s)).astype(int)),
+        (Precomputed(center=True), last),
+        (Distance(), lambda s: last(1 - s[1:] / s[1:, :1, :1])),
+        (Precomputed(), lambda s: last(broken(s, 1, 0, 1, s[1, 0, 1] * (1 + 5e-6)))),
+    ],
+    ids=["apart", "some", "reversed", "integers", "center", "distance", "tolerance"],
+)
+def test_other_stacks_are_copied(kernel, change, stack):
+    fitted = KernelSet.fit([kernel], change(stack), psd="skip")
+    assert fitted.stack_as_given() is None
+    values = fitted.stack()
+    np.testing.assert_array_equal(values, values.transpose(0, 2, 1))
+
+
+def test_neighbors_in_memory_need_not_be_one_array(stack):
+    owner = np.stack([stack, stack])  # two arrays that share an owner lie side by side
+    views = [owner[0, 2], owner[1, 0]]
+    fitted = KernelSet.fit([Precomputed(normalize=None)], views)
+    np.testing.assert_allclose(fitted.stack(), [stack[2], stack[0]], rtol=1e-6)
+    found, _ = fitted.stack_as_given()
+    np.testing.assert_array_equal(found, np.stack([stack[2], stack[0]], axis=-1))
+
+
 def test_integer_stacks_work():
     K = np.array([[2, 1], [1, 2]])
     np.testing.assert_allclose(

@@ -48,9 +48,10 @@ class Storage:
     Parameters
     ----------
     kind : {"auto", "gram", "features", "sparse", "memmap", "on_demand"}
-        "gram" holds every value in memory; "features" holds explicit features (linear
-        and approximate kernels); "sparse" holds the values that are not zero (compact
-        kernels); "memmap" writes every value to a file and reads it in blocks;
+        "gram" holds every value in memory, a given stack where it lies; "features"
+        holds explicit features (linear and approximate kernels); "sparse" holds the
+        values that are not zero (compact kernels); "memmap" writes every value to a
+        file and reads it in blocks;
         "on_demand" computes values when they are needed. "auto" takes sparse matrices
         where all kernels are compact, and values otherwise; where these would be large
         or not fit, features if all kernels have them, a file if there is room on the
