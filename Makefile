@@ -1,5 +1,6 @@
 # make demo   install into .venv and run the demonstration
 # make test   install with the development tools, lint, then run all tests
+# make test-lowest   some tests with the lowest versions allowed (Python 3.11 or 3.12)
 # make coverage   the tests, and the share of the lines that they run
 # make bench   which results are older than the code, then the quick benchmarks
 # make lint | format | clean
@@ -28,7 +29,7 @@ export COVERAGE_CORE := sysmon
 COUNT ?= $(COUNTED)
 endif
 
-.PHONY: help demo test coverage lint format bench clean
+.PHONY: help demo test test-lowest coverage lint format bench clean
 .DEFAULT_GOAL := help
 
 help:
@@ -40,6 +41,23 @@ demo: $(INSTALLED) $(CACHE_READY)
 test: lint $(CACHE_READY)
 	$(BIN)/python -m pytest -n auto $(COUNT) $(PYTEST_ARGS)
 	@$(if $(COUNT),echo "covered: $$($(BIN)/python -m coverage report --format=total) % of the lines outside compiled loops")
+
+# What meets other libraries: tables, files, commands, pictures, every estimator once.
+LOWEST := $(VENV)-lowest
+LOWEST_TESTS := tests/test_lowest.py tests/cli/readers tests/cli/test_fit.py \
+	tests/cli/test_errors.py tests/cli/test_predict.py tests/mkl/test_classifier.py \
+	tests/mkl/test_frames.py tests/kernels/test_columns.py tests/kernels/test_values.py \
+	tests/report tests/files/test_all_estimators.py
+
+test-lowest: $(LOWEST)/.installed
+	NUMBA_CACHE_DIR="$(CURDIR)/$(LOWEST)/numba-cache" $(LOWEST)/bin/python -m pytest \
+		-n auto $(LOWEST_TESTS)
+
+$(LOWEST)/.installed: pyproject.toml tests/lowest.txt
+	$(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/python -m pip install --quiet --constraint tests/lowest.txt \
+		--editable '.[all]' pytest pytest-xdist hypothesis polars
+	@touch $@
 
 coverage:
 	$(MAKE) test COUNT="$(COUNTED)"
@@ -58,7 +76,7 @@ bench: $(INSTALLED) $(CACHE_READY)
 	$(BIN)/python benchmarks/run.py $(BENCH_ARGS)
 
 clean:
-	rm -rf $(VENV) .coverage build dist .pytest_cache .mypy_cache .ruff_cache \
+	rm -rf $(VENV) $(LOWEST) .coverage build dist .pytest_cache .mypy_cache .ruff_cache \
 		.import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -5,8 +5,10 @@ import sys
 import numpy as np
 import pytest
 import typer
+from typer.testing import CliRunner
 
 from manykernels import MKLClassifier
+from manykernels.cli import app
 from manykernels.cli.errors import BAD_INPUT, plain_errors
 from manykernels.cli.outputs import write_table
 from manykernels.kernels import RBF
@@ -88,3 +90,62 @@ def test_predictions_on_a_terminal(capsys, monkeypatch):
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
     write_table("-", ["prediction", "score"], [["\x1b[2Ja", 1.5]])
     assert capsys.readouterr().out == "prediction,score\n\\x1b[2Ja,1.5\n"
+
+
+FIT = ("fit", "train.csv", "-t", "kind", "-m", "model.mk")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("nonsense",),
+        ("fit",),
+        ("fit", "--nope"),
+        ("label",),
+        ("parse", "train.csv"),
+        ("predict", "nofile.mk", "train.csv"),
+        ("inspect", "train.csv"),
+        ("fit", ".", "-t", "kind", "-m", "model.mk"),
+        ("fit", "train.csv", "-t", "99", "-m", "model.mk"),
+        ("fit", "train.csv", "-t", "kind", "-m", "nowhere/model.mk"),
+        *(
+            (*FIT, *options)
+            for options in [
+                ("--p", "abc"),
+                ("--p", "3"),
+                ("--C", "-1"),
+                ("--seed", "-1"),
+                ("--seed", "9" * 20),
+                ("--max-iter", "0"),
+                ("--tol", "nan"),
+                ("--kernels", "rbf:gamma=1e400"),
+                ("--kernels", "polynomial:degree=-1"),
+                ("--kernels", ";"),
+                ("--kernels", "precomputed"),
+                ("--storage", "nope"),
+                ("--memory-limit", "x"),
+                ("--approximate", "nope"),
+                ("--loss", "nope"),
+                ("--solver", "nope"),
+                ("--holdout", "2"),
+                ("--test", "nofile.csv"),
+                ("--format", "nope"),
+                ("--weight", "kind"),
+                ("--drop", "*"),
+                ("--checkpoint", "."),
+            ]
+        ),
+        ("demo", "--train", "x"),
+        ("demo", "--noise", "-1"),
+        ("demo", "--output", "demo.nope"),
+    ],
+    ids=" ".join,
+)
+def test_every_bad_command_line_is_one_sentence(words, iris, refused, monkeypatch):
+    monkeypatch.chdir(iris.folder)
+    refused(*words, parts=[";"])
+
+
+def test_nothing_at_all_shows_the_help():
+    result = CliRunner().invoke(app, [])
+    assert "Usage" in result.output and "fit" in result.output

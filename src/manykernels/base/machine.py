@@ -91,7 +91,7 @@ def parse_bytes(limit: int | float | str) -> int:
         pass
     raise ValueError(
         f"memory_limit must be a positive number of bytes or text such as '4GB', got "
-        f"{limit!r}."
+        f"{limit!r}; write for instance '4GB', or None for what is free."
     )
 
 

@@ -19,7 +19,7 @@ RAISE = dis.opmap["RAISE_VARARGS"]
 INTERRUPTED = 130  # what shells report after Ctrl-C
 
 
-def say(line: str, err: bool = False) -> None:
+def show(line: str, err: bool = False) -> None:
     """One line for people, whatever was in the file that it speaks of."""
     typer.echo(printable(line), err=err)
 
@@ -40,7 +40,7 @@ def printable(text: str) -> str:
 def fail(message: str) -> NoReturn:
     """End the command with one sentence."""
     end = "" if message.endswith((".", "?", "!")) else "."
-    say(f"Error: {message}{end}", err=True)
+    show(f"Error: {message}{end}", err=True)
     raise typer.Exit(BAD_INPUT)
 
 
@@ -78,7 +78,7 @@ def _one_sentence_errors() -> Iterator[None]:
         _discard_output()
         raise typer.Exit(0) from None
     except KeyboardInterrupt:
-        say("Interrupted.", err=True)
+        show("Interrupted.", err=True)
         raise typer.Exit(INTERRUPTED) from None
     except OSError as error:
         fail(_about_file(error))

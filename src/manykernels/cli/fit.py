@@ -15,7 +15,7 @@ from sklearn.model_selection import (
 
 from manykernels.banks import Storage
 from manykernels.cli import options as opt
-from manykernels.cli.errors import fail, one_line, say
+from manykernels.cli.errors import fail, one_line, show
 from manykernels.cli.metrics import measure_rows, metric_lines, summary_lines
 from manykernels.cli.models import with_names
 from manykernels.cli.outputs import (
@@ -203,9 +203,9 @@ def _report(
         print_json(content)
     elif not quiet:
         for line in summary_lines({k: content[k] for k in content if k not in checks}):
-            say(line)
+            show(line)
         for name in checks:
-            say("")
-            say(f"{name} rows")
+            show("")
+            show(f"{name} rows")
             for line in metric_lines(content[name]):
-                say(line)
+                show(line)

@@ -12,7 +12,14 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from manykernels.base.extras import require_library
-from manykernels.cli.errors import fail, plain_errors
+from manykernels.cli.errors import (
+    BAD_INPUT,
+    INTERRUPTED,
+    fail,
+    one_line,
+    plain_errors,
+    show,
+)
 
 # The module of each command, and what the list of commands says of it.
 COMMANDS = {
@@ -60,6 +67,35 @@ class Commands(TyperGroup):
         """The command itself, with its options."""
         name, found, rest = super().resolve_command(context, arguments)
         return name, found and load_command(str(name)), rest
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        """Run a command; bad options are told in one sentence without a frame."""
+        alone = options.get("standalone_mode", True)
+        options["standalone_mode"] = False
+        if not alone:
+            return super().main(*args, **options)
+        try:
+            code = super().main(*args, **options)
+        except Exception as error:
+            code = _told(error)
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _told(error: Any) -> int:
+    """Say what is wrong with an option; its class depends on the version of typer."""
+    kind = type(error).__name__
+    if kind == "Abort":
+        show("Interrupted.", err=True)
+        return INTERRUPTED
+    if not hasattr(error, "format_message"):
+        raise error
+    if kind == "NoArgsIsHelpError":
+        error.show()
+        return BAD_INPUT
+    where = error.ctx.command_path if getattr(error, "ctx", None) else "manykernels"
+    message = one_line(error.format_message()).rstrip(".")
+    show(f"Error: {message}; see '{where} --help'.", err=True)
+    return BAD_INPUT
 
 
 def load_command(name: str) -> Any:

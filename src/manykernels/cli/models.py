@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from sklearn.base import is_classifier
 
 from manykernels.cli import options as opt
-from manykernels.cli.errors import fail, say
+from manykernels.cli.errors import fail, show
 from manykernels.cli.label import evaluate_sequences, label_sequences
 from manykernels.cli.metrics import measure_rows, metric_lines, summary_lines
 from manykernels.cli.outputs import (
@@ -73,12 +73,12 @@ def inspect(
     if as_json:
         print_json(content | summary)
         return
-    say(
+    show(
         f"{content['file']}: {content['bytes']:,} bytes, file version {VERSION}, read "
         f"by manykernels {__version__}"
     )
     for line in summary_lines(summary):
-        say(line)
+        show(line)
 
 
 def predict(

@@ -17,7 +17,7 @@ from typing import Any, TextIO
 import numpy as np
 import typer
 
-from manykernels.cli.errors import fail, printable, say
+from manykernels.cli.errors import fail, printable, show
 from manykernels.files import load
 
 STDOUT = "-"
@@ -77,7 +77,7 @@ def tell(
         print_json(content)
         return
     for line in lines(content):
-        say(line)
+        show(line)
 
 
 def check_picture(option: str, path: Path | None) -> None:

@@ -23,6 +23,7 @@ from sklearn.utils.validation import (
 )
 
 from manykernels.inputs.parameters import read_approximation
+from manykernels.inputs.refusals import plain_refusals
 from manykernels.kernels import (
     Kernel,
     approximate_kernels,
@@ -94,6 +95,7 @@ def _with_columns(kernel: Kernel, X: Any) -> Kernel:
     return replace(kernel, columns=np.arange(table.shape[1])[chosen].tolist())
 
 
+@plain_refusals()
 def check_table(
     estimator: BaseEstimator,
     X: Any,
@@ -102,6 +104,8 @@ def check_table(
     sparse: bool = True,
 ) -> Any:
     """Feature tables: dense or CSR, finite, with remembered column names."""
+    if getattr(getattr(X, "dtype", None), "kind", "x") in "mM":
+        raise _no_number(np.asarray(X).ravel()[0], 0)
     try:
         X = validate_data(
             estimator,
@@ -165,6 +169,7 @@ def _is_number(cell: Any) -> bool:
     return True
 
 
+@plain_refusals()
 def check_matrices(
     estimator: BaseEstimator, X: Any, reset: bool, min_rows: int = 1
 ) -> Any:
@@ -259,6 +264,7 @@ class TrainingLabels:
     weight: np.ndarray  # positive weight of each kept row
 
     @classmethod
+    @plain_refusals()
     def of(
         cls,
         X: Any,
@@ -400,6 +406,7 @@ class TrainingValues:
     flat: bool  # whether y was one column of shape (n,)
 
     @classmethod
+    @plain_refusals()
     def of(
         cls, X: Any, y: Any, sample_weight: Any = None, center: bool = True
     ) -> TrainingValues:

@@ -219,4 +219,11 @@ def choose_generator(random_state: Any) -> np.random.Generator:
 
 def draw_seed(random_state: Any) -> int:
     """A seed from what scikit-learn calls a random state; objects move on."""
-    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    try:
+        generator = check_random_state(random_state)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            "random_state must be None, a whole number from 0 to 2**32 - 1 or a "
+            f"np.random.RandomState, got {random_state!r}; choose for instance 0."
+        ) from error
+    return int(generator.randint(np.iinfo(np.int32).max))

@@ -14,6 +14,7 @@ from sklearn.utils.validation import _check_y
 from manykernels.base.stored import Labels
 from manykernels.inputs.data import TrainingLabels
 from manykernels.inputs.parameters import Flag, OneOf, check_parameters
+from manykernels.inputs.refusals import plain_refusals
 from manykernels.inputs.reporting import progress_callback
 from manykernels.inputs.whole import whole_or_nothing
 from manykernels.losses.one_score import Logistic, SmoothedHinge
@@ -181,6 +182,7 @@ class PolynomialMKLRegressor(RegressorMixin, PolynomialMKL):
         return self._scores(X)[:, 0]
 
 
+@plain_refusals()
 def _check_target(X: Any, y: Any) -> np.ndarray:
     if y is None:
         # Opens as scikit-learn's own message does, for tools that look for it.
@@ -190,7 +192,13 @@ def _check_target(X: Any, y: Any) -> np.ndarray:
         )
     y = column_or_1d(_check_y(y, multi_output=False, y_numeric=True), warn=True)
     check_consistent_length(X[0] if isinstance(X, list) else X, y)
-    return np.asarray(y, dtype=np.float64)
+    y = np.asarray(y, dtype=np.float64)
+    if not np.isfinite(y).all():
+        raise ValueError(
+            "y must hold finite numbers, got NaN or infinity; drop such rows, or give "
+            "them values, first."
+        )
+    return y
 
 
 LOSSES: dict[str, type[Logistic] | type[SmoothedHinge]] = {
