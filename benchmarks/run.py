@@ -29,10 +29,13 @@ CONTESTS = (  # have a quick version
     "noise_kernels",
     "questions",
     "growth",
+    "passes",
     "mnist_growth",
+    "default_p",
+    "svrg_epochs",
+    "gap_against_time",
 )
 LONG = (
-    "default_p",
     "mnist_speed",
     "mnist_large",
     "scaling",
@@ -42,8 +45,6 @@ LONG = (
     "killed",
     "approximations",
     "smooth_wrapper",
-    "svrg_epochs",
-    "gap_against_time",
     "interactions",
     "rmd_figures",
     "parsing",

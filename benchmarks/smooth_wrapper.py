@@ -69,10 +69,10 @@ def main() -> None:
 
 
 def make_data(
-    n_rows: int, n_kernels: int, n_outputs: int
+    n_rows: int, n_kernels: int, n_outputs: int, seed: int = 0
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Gaussian kernels on views, half of them informative; labels and values."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     labels = rng.integers(n_outputs, size=n_rows)
     values = np.zeros((n_rows, n_outputs))
     stack = np.empty((n_rows, n_kernels, n_rows))

@@ -13,6 +13,7 @@ import manykernels as mk
 from manykernels.kernels import KernelSet, as_kernels
 
 Views = dict[str, np.ndarray]
+OwnSplit = Callable[[int], tuple[np.ndarray, np.ndarray]]
 HISTOGRAMS = ("hsv", "lab", "sift_dense", "sift_kp")
 
 
@@ -25,6 +26,7 @@ class DataSet:
     kernels: tuple[str, ...]
     n_train: int
     n_test: int = 600
+    own_split: OwnSplit | None = None  # rows to train and to test on, from a seed
 
 
 def _digits() -> tuple[Views, np.ndarray]:
@@ -44,6 +46,13 @@ def _flowers() -> tuple[Views, np.ndarray]:
     return bunch.views, bunch.target
 
 
+def _flowers_split(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """One of the file's three splits; its validation rows are left out."""
+    splits = mk.datasets.load_flowers17().splits
+    part = splits[seed % len(splits)]
+    return np.flatnonzero(part == 0), np.flatnonzero(part == 2)
+
+
 def _tcga() -> tuple[Views, np.ndarray]:
     bunch = mk.datasets.load_tcga_breast()
     views = {
@@ -51,6 +60,13 @@ def _tcga() -> tuple[Views, np.ndarray]:
         for name in ("mrna", "mirna")
     }
     return views, np.concatenate([bunch.target, bunch.target_test])
+
+
+def _tcga_split(_: int) -> tuple[np.ndarray, np.ndarray]:
+    """The file's patients to train and to test on, in the order of `_tcga`."""
+    bunch = mk.datasets.load_tcga_breast()
+    n_train, n_test = len(bunch.target), len(bunch.target_test)
+    return np.arange(n_train), n_train + np.arange(n_test)
 
 
 def _groups(name: str, n_groups: int) -> Callable[[], tuple[Views, np.ndarray]]:
@@ -68,8 +84,8 @@ DATA_SETS = (
     DataSet("digits, 100 rows", _digits, ("linear", "polynomial", "rbf"), 100),
     DataSet("digits, 400 rows", _digits, ("linear", "polynomial", "rbf"), 400),
     DataSet("mfeat", _mfeat, ("linear", "rbf"), 200),
-    DataSet("tcga breast", _tcga, SCALES, 150),
-    DataSet("flowers17", _flowers, ("rbf",), 340),
+    DataSet("tcga breast", _tcga, SCALES, 150, own_split=_tcga_split),
+    DataSet("flowers17", _flowers, ("rbf",), 340, own_split=_flowers_split),
     DataSet("sonar", _groups("sonar", 6), ("linear", "rbf"), 140),
     DataSet("ionosphere", _groups("ionosphere", 6), ("linear", "rbf"), 200),
     DataSet("german", _groups("german", 8), ("linear", "rbf"), 300),
@@ -88,16 +104,13 @@ class Split:
 
 
 def make_split(data: DataSet, noise_ratio: int, seed: int, n_noise: int = 0) -> Split:
-    """A stratified split; `noise_ratio` noise kernels per useful one, and `n_noise`."""
+    """A split of the file's, else a stratified one.
+
+    `noise_ratio` noise kernels per useful one join, and `n_noise` more.
+    """
     views, target = data.load()
     rng = np.random.default_rng(seed)
-    train, test = train_test_split(
-        np.arange(len(target)),
-        train_size=data.n_train,
-        test_size=min(data.n_test, len(target) - data.n_train),
-        stratify=target,
-        random_state=seed,
-    )
+    train, test = split_rows(data, target, seed)
     stacks = [
         _view_stacks(name, view, data, train, test) for name, view in views.items()
     ]
@@ -112,6 +125,32 @@ def make_split(data: DataSet, noise_ratio: int, seed: int, n_noise: int = 0) -> 
         target[test],
         n_useful,
     )
+
+
+def split_rows(
+    data: DataSet, target: np.ndarray, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows to train and to test on, stratified.
+
+    Where the data set brings its own split, its test rows are the test rows, and a seed
+    draws the training rows from its own, if fewer are wanted than there are.
+    """
+    pool, test = np.arange(len(target)), None
+    if data.own_split is not None:
+        pool, test = data.own_split(seed)
+        if data.n_train >= len(pool):
+            return pool, test
+    train, others = train_test_split(
+        pool, train_size=data.n_train, stratify=target[pool], random_state=seed
+    )
+    if test is None and data.n_test < len(others):
+        test, _ = train_test_split(
+            others,
+            train_size=data.n_test,
+            stratify=target[others],
+            random_state=seed,
+        )
+    return train, others if test is None else test
 
 
 def _view_stacks(

@@ -28,6 +28,18 @@ settings.register_profile(
 settings.load_profile("manykernels")
 
 
+@pytest.fixture
+def scripts(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The folder of the benchmarks, for imports."""
+    folder = Path(__file__).parents[1] / "benchmarks"
+    monkeypatch.syspath_prepend(str(folder))
+    before = set(sys.modules)
+    yield folder
+    for name in set(sys.modules) - before:
+        if str(folder) in (getattr(sys.modules[name], "__file__", None) or ""):
+            del sys.modules[name]
+
+
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
     """Folder of the data files; skips the test when there is none."""

@@ -21,29 +21,33 @@ Lines = list[dict[str, Any]]
 def draw_all(load: Load) -> None:
     """Every picture."""
     race = load("race")
-    draw_race(race["marks"], race["lp_beta"])
+    draw_race(race["runs"], race["lp_beta"])
     draw_crossed(load("combinations")["accuracies"], "rows", "combinations.png")
     draw_crossed(load("noise_kernels")["accuracies"], "noise", "noise_kernels.png")
     draw_mnist(load("mnist_growth")["marks"])
 
 
-def draw_race(marks: Lines, lp_beta: Lines) -> None:
+def draw_race(runs: Lines, lp_beta: Lines) -> None:
     """Flowers-17: distance from the optimum and accuracy over time."""
     other = next(one for one in lp_beta if one["seed"] == 0)
-    own = [one for one in marks if one["data"] == "flowers17" and one["seed"] == 0]
-    figure, axes = plt.subplots(2, 2, figsize=(11, 7), layout="constrained")
-    for (left, right), p in zip(axes, (1.0, 1.25), strict=True):
+    own = [one for one in runs if one["data"] == "flowers17" and one["seed"] == 0]
+    norms = list(dict.fromkeys(one["p"] for one in own))
+    figure, axes = plt.subplots(
+        len(norms), 2, figsize=(11, 3.5 * len(norms)), layout="constrained"
+    )
+    for (left, right), p in zip(axes, norms, strict=True):
         lines = [one for one in own if one["p"] == p]
-        best = max(one["bound"] for one in lines)
         for solver in dict.fromkeys(one["solver"] for one in lines):
-            runs = [one for one in lines if one["solver"] == solver]
-            finest = min(one["tol"] for one in runs)
-            points = [one for one in runs if one["tol"] == finest]
+            finest = min(
+                (one for one in lines if one["solver"] == solver),
+                key=lambda one: one["asked"],
+            )
             style = {"label": solver, "linewidth": 2.5 if solver == "auto" else 1.2}
-            seconds = [one["seconds"] for one in points]
-            excess = [max(one["objective"] / best - 1, 1e-6) for one in points]
-            left.loglog(seconds, excess, **style)
-            right.semilogx(seconds, [100 * one["accuracy"] for one in points], **style)
+            curve = finest["curve"]
+            seconds = [one["seconds"] for one in curve]
+            above = [max(one["above"], 1e-6) for one in curve]
+            left.loglog(seconds, above, **style)
+            right.semilogx(seconds, [100 * one["accuracy"] for one in curve], **style)
         left.set(
             ylabel="objective above the best bound", title=f"Flowers-17, p = {p:g}"
         )

@@ -27,7 +27,6 @@ TABLES: dict[str, Callable[[Load, str], Rows]] = {
     "storages": solving.storages,
     "scaling": solving.scaling,
     "himalaya": solving.himalaya,
-    "svrg_epochs": solving.svrg_epochs,
     "smooth_wrapper": solving.smooth_wrapper,
     "streaming": solving.streaming,
     "budgets": solving.budgets,

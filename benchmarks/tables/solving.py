@@ -85,16 +85,6 @@ def himalaya(load: Load, _: str) -> Rows:
     ]
 
 
-def svrg_epochs(load: Load, _: str) -> Rows:
-    """Epochs to a gap, by the number of kernels."""
-    saved = load("svrg_epochs")
-    head = ["kernels", *(f"epochs to {tol:g}" for tol in saved["tols"])]
-    return [[*head, "more for each digit"]] + [
-        [size, *(f"{n:.1f}" for n in (*one["epochs"], one["epochs_per_digit"]))]
-        for size, one in saved["kernels"].items()
-    ]
-
-
 def smooth_wrapper(load: Load, _: str) -> Rows:
     """Seconds to a small gap, next to wrappers."""
     results = load("smooth_wrapper")["results"]
