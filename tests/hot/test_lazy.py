@@ -7,6 +7,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
 
@@ -38,6 +39,14 @@ def test_threads_share_one_compilation(
     # Where a loop was, there is now what numba made of it.
     assert len(_total.signatures) == 1
     assert "compiling loops for this machine" in caplog.text
+
+
+def test_loops_run_as_plain_functions_where_numba_is_told_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(numba.config, "DISABLE_JIT", True)
+    plain = njit(cache=True)(lambda value: type(value).__name__)
+    assert plain("of no type that compiled loops know") == "str"
 
 
 def test_numba_waits_for_the_first_loop() -> None:

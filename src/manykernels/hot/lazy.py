@@ -58,7 +58,8 @@ def _watch_sources(made: Any) -> None:
     numba itself looks at the file of the loop alone: after an upgrade it would go on
     with an old copy of a loop from another file.
     """
-    cached = getattr(made._cache, "_cache_file", None)
+    # Without a cache, or with NUMBA_DISABLE_JIT, there is nothing to compare.
+    cached = getattr(getattr(made, "_cache", None), "_cache_file", None)
     if cached is not None:
         near = made.py_func.__globals__.values()
         codes = [loop.py_func.__code__ for loop in near if hasattr(loop, "py_func")]
