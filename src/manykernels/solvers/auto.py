@@ -24,8 +24,7 @@ from manykernels.solvers.smooth.truncated_newton import TruncatedNewton
 ONLINE_PASSES = 2
 ONLINE_P = 1.1  # the online stage needs p > 1, and is slow close to 1
 FEW_ROWS = 100  # problems that dual ascent solves before the online stage has begun
-AT_ONCE = 2 * DualAscent.subset  # rows taken together, whatever the start's support
-WEIGHT_ROWS = 300  # for a start with good weights
+WEIGHT_ROWS = 300  # whose online stage gives good weights
 MANY_ROWS = 5_000  # above that, growing working sets give a start sooner
 
 
@@ -46,9 +45,10 @@ class Certified(Protocol):
 class Auto:
     """Certified, whatever the loss: each one has the solver that suits it best.
 
-    Hinge: OBSCURE's online stage for a start, unless there are many rows, then dual
-    ascent to the gap. Squared loss with a moderate number of rows: exact solves. Other
-    smooth losses: Newton's method. Epsilon-insensitive: dual ascent.
+    Hinge: OBSCURE's online stage on some of the rows for a start with good weights,
+    unless there are many rows, then dual ascent to the gap. Squared loss with a
+    moderate number of rows: exact solves. Other smooth losses: Newton's method.
+    Epsilon-insensitive: dual ascent.
 
     Which steps are taken depends on the loss and the number of rows, never on where
     kernel values are held: every storage gives the same fit.
@@ -101,8 +101,6 @@ class Auto:
     def _online_start(self, problem: Problem, rng: np.random.Generator) -> Expansion:
         smooth = replace(problem, norm=LpGroupNorm(max(problem.norm.p, ONLINE_P)))
         online = Obscure(online_passes=ONLINE_PASSES, batch_passes=0, random_state=rng)
-        if problem.n_rows > AT_ONCE:
-            return require_whole(online.solve(smooth)).model
         # Good weights, but coefficients from which the way is longer than from zero:
         # for weights, some of the rows do as well.
         rows = np.sort(rng.permutation(problem.n_rows)[:WEIGHT_ROWS])
