@@ -1,150 +1,217 @@
-"""kill -9 at random moments of a checkpointed fit and of a save: what is lost?
+"""kill -9 in every phase of a checkpointed fit and of a save: what is lost?
 
-The fit is started again after every kill until it ends; its result must be that of an
-uninterrupted fit, to the bit. The saves replace one model by another for ever; after
-every kill the file must hold one of the two.
+A fit is killed at a drawn moment of each phase in turn (building kernels, online stage,
+ascent, certificate, checkpoint, calibration, save), started again, and must end with
+the model of an uninterrupted fit, to the bit. After every kill the checkpoint and the model
+file, where there are any, must be whole.
 """
 
 from __future__ import annotations
 
 import multiprocessing
 import os
+import shutil
 import signal
 import tempfile
+import threading
 import time
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from common import parse, save, show, timed
+from common import parse, save, show
 from sklearn.datasets import load_digits
 
 import manykernels as mk
+from manykernels.files.checkpoint import FileCheckpoint
 from manykernels.files.container import read_container
+from manykernels.mkl import calibration, estimator
+from manykernels.solvers.auto import Auto
+from manykernels.solvers.dual_ascent import AscentRounds
+from manykernels.solvers.regression.ascent import RegressionRounds
+from manykernels.solvers.working_set import WorkingSet
 
 KERNELS = ["rbf:gamma=0.002", "linear", "polynomial:degree=2"] + [
     f"rbf:gamma=0.02@{8 * row}-{8 * row + 7}" for row in range(8)
 ]
 
 
+class Phase(NamedTuple):
+    """A function in which a fit spends some of its time."""
+
+    owner: Any
+    function: str
+
+
+CLASSIFIER = {
+    "build": Phase(estimator, "build_bank"),
+    "online stage": Phase(Auto, "_online_start"),
+    "ascent": Phase(WorkingSet, "ascend"),
+    "certificate": Phase(AscentRounds, "_certify"),
+    "checkpoint": Phase(FileCheckpoint, "save"),
+    "calibration": Phase(calibration.Temperature, "value"),
+    "save": Phase(mk.MKLClassifier, "save"),
+}
+REGRESSOR = {
+    "build": Phase(estimator, "build_bank"),
+    "ascent": Phase(RegressionRounds, "_solve_frozen"),
+    "certificate": Phase(RegressionRounds, "_iterate"),
+    "checkpoint": Phase(FileCheckpoint, "save"),
+    "save": Phase(mk.MKLRegressor, "save"),
+}
+PHASES = {
+    "MKLClassifier": CLASSIFIER,
+    "MKLClassifier on disk": CLASSIFIER,
+    "MKLRegressor": REGRESSOR,
+}
+
+
+class Moment(NamedTuple):
+    """Some seconds after the n-th beginning of a phase."""
+
+    phase: str
+    entry: int
+    seconds: float
+
+
+class Watch:
+    """Notes how often and how long a fit is in its phases, and kills it in one."""
+
+    def __init__(self, moment: Moment | None) -> None:
+        self.moment = moment
+        self.seconds: dict[str, list[float]] = {}
+
+    def patch(self, phases: dict[str, Phase]) -> None:
+        """Put this watch around the functions of all phases."""
+        for name, (owner, function) in phases.items():
+            original = getattr(owner, function)
+            setattr(owner, function, self._watched(name, original))
+
+    def _watched(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+        def watched(*arguments: Any, **options: Any) -> Any:
+            spent = self.seconds.setdefault(name, [])
+            if self.moment is not None and self.moment[:2] == (name, len(spent)):
+                threading.Timer(self.moment.seconds, _kill).start()
+            began = time.perf_counter()
+            try:
+                return original(*arguments, **options)
+            finally:
+                spent.append(time.perf_counter() - began)
+
+        return watched
+
+
+def _kill() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 def main() -> None:
     """Measure, print and store."""
     options = parse(
         __doc__,
-        kills=(20, "kills of each kind"),
+        kills=(102, "kills, a third of them for each estimator"),
         seed=(0, "seed of the moments"),
-        tol=(1e-7, "relative gap, to make the fit long"),
+        rows=(900, "rows of the data"),
+        tol=(1e-4, "relative gap"),
     )
     rng = np.random.default_rng(options.seed)
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        results = {
-            "fit": kill_fits(folder, rng, options.kills, options.tol),
-            "save": kill_saves(folder, rng, options.kills),
-        }
+    results = {}
+    for name in PHASES:
+        with tempfile.TemporaryDirectory() as folder:
+            trial = Trial(name, Path(folder), options.rows, options.tol)
+            results[name] = trial.run(options.kills // len(PHASES), rng)
+    columns = ["killed", "ended before", "unreadable", "different"]
     show(
-        f"{options.kills} kills of each kind",
-        ["", "unreadable files", "different results", "seconds"],
-        [
-            [name, found["unreadable"], found["different"], found["seconds"]]
-            for name, found in results.items()
-        ],
+        f"{options.kills} kills, {options.rows} rows",
+        ["", *columns, "seconds"],
+        [[n, *(r[c] for c in columns), r["seconds"]] for n, r in results.items()],
     )
     save("killed", options=vars(options), results=results)
 
 
-def make(path: Path | None, tol: float) -> mk.MKLClassifier:
-    """A fit of some seconds, with checkpoints if there is a path."""
-    return mk.MKLClassifier(
-        KERNELS, p=1.05, C=100.0, tol=tol, checkpoint=path, storage="float64",
-        random_state=0,
-    )  # fmt: skip
-
-
-def fit(path: Path | None, tol: float, out: Path) -> None:
-    """One fit; the model is saved at its end."""
+def fit(
+    name: str, folder: Path, rows: int, tol: float, moment: Moment | None, out: str
+) -> None:
+    """One fit with a checkpoint, saved at its end; in a process of its own."""
+    watch = Watch(moment)
+    watch.patch(PHASES[name])
     X, y = load_digits(return_X_y=True)
-    make(path, tol).fit(X, y).save(out)
+    X, y = X[:rows], y[:rows]
+    settings = {"p": 1.1, "C": 10.0, "tol": tol, "random_state": 0}
+    if name.endswith("disk"):
+        settings["storage"] = mk.Storage("memmap", "float64", folder / "grams")
+    checkpoint = None if out == "whole" else folder / "state"
+    if name == "MKLRegressor":
+        settings["loss"] = "epsilon_insensitive"
+        model: Any = mk.MKLRegressor(KERNELS, checkpoint=checkpoint, **settings)
+    else:
+        model = mk.MKLClassifier(KERNELS, checkpoint=checkpoint, **settings)
+    model.fit(X, y).save(folder / out)
+    np.savez(folder / "phases.npz", **watch.seconds)
 
 
-def kill_fits(
-    folder: Path, rng: np.random.Generator, kills: int, tol: float
-) -> dict[str, Any]:
-    """Kill until enough, restarting from nothing whenever a fit has ended."""
-    whole, seconds = timed(lambda: run_whole(fit, None, tol, folder / "whole"))
-    del whole
-    state, out = folder / "state", folder / "resumed"
-    unreadable = different = ended = done = 0
-    began = time.perf_counter()
-    while done < kills or ended == 0:
-        patience = np.inf if done == kills else rng.uniform(0.0, 0.7 * seconds)
-        finished = killed(fit, (state, tol, out), patience)
-        done += not finished
-        unreadable += state.exists() and not readable(state)
-        if finished:
-            ended += 1
-            different += not equal(folder / "whole", out)
-            state.unlink()
-    return {
-        "unreadable": unreadable,
-        "different": different,
-        "ended": ended,
-        "uninterrupted": seconds,
-        "seconds": time.perf_counter() - began,
-        "leftovers": leftovers(folder),
-    }
+class Trial:
+    """Kills of one estimator, after each of which the fit is started again."""
 
+    def __init__(self, name: str, folder: Path, rows: int, tol: float) -> None:
+        self.name, self.folder = name, folder
+        self.start = partial(fit, name, folder, rows, tol)
+        self.counts: Counter[str] = Counter()
+        self.phases: Counter[str] = Counter()
 
-def save_for_ever(one: Path, other: Path, target: Path) -> None:
-    """Replace a model file by another, again and again."""
-    models = [mk.load(one), mk.load(other)]
-    while True:
-        for model in models:
-            model.save(target)
+    def run(self, kills: int, rng: np.random.Generator) -> dict[str, Any]:
+        """The counts; phases take turns, moments within them are drawn."""
+        began = time.perf_counter()
+        self._process(None, "whole")
+        self._process(None, "model")  # the phases of a fit with a checkpoint
+        with np.load(self.folder / "phases.npz") as spent:
+            seconds = {name: spent[name] for name in spent.files}
+        for k in range(kills):
+            phase = list(seconds)[k % len(seconds)]
+            entry = int(rng.integers(len(seconds[phase])))
+            share = rng.uniform(0.0, 1.0)
+            self._kill(Moment(phase, entry, share * seconds[phase][entry]))
+        return {
+            **{c: self.counts[c] for c in ("killed", "ended before")},
+            **{c: self.counts[c] for c in ("unreadable", "different", "leftovers")},
+            "phases": dict(self.phases),
+            "seconds": time.perf_counter() - began,
+        }
 
+    def _kill(self, moment: Moment) -> None:
+        (self.folder / "state").unlink(missing_ok=True)
+        if self.counts["killed"] % 2:
+            (self.folder / "model").unlink(missing_ok=True)
+            shutil.rmtree(self.folder / "grams", ignore_errors=True)
+        code = self._process(moment, "model")
+        self.counts["killed" if code == -signal.SIGKILL else "ended before"] += 1
+        self.phases[moment.phase] += 1
+        for name in ("state", "model"):
+            path = self.folder / name
+            self.counts["unreadable"] += path.exists() and not _readable(path)
+        self._process(None, "model")
+        same = _same(self.folder / "whole", self.folder / "model")
+        self.counts["different"] += not same
+        for path in self.folder.glob(".draft-*"):
+            self.counts["leftovers"] += 1
+            path.unlink()
 
-def kill_saves(folder: Path, rng: np.random.Generator, kills: int) -> dict[str, Any]:
-    """After every kill the file must be one of the two, whole."""
-    one, other, target = (folder / name for name in ("one", "other", "target"))
-    run_whole(fit, None, 1e-1, one)
-    run_whole(fit, None, 1e-3, other)
-    unreadable = different = 0
-    began = time.perf_counter()
-    for _ in range(kills):
-        # Beyond the imports, so that the moment falls into the saving.
-        killed(save_for_ever, (one, other, target), 3.0 + rng.uniform(0.0, 1.0))
-        if not target.exists():
-            continue
-        if not readable(target):
-            unreadable += 1
-        elif not (equal(one, target) or equal(other, target)):
-            different += 1
-    return {
-        "unreadable": unreadable,
-        "different": different,
-        "seconds": time.perf_counter() - began,
-        "leftovers": leftovers(folder),
-    }
-
-
-def run_whole(work: Any, *arguments: Any) -> None:
-    """To its end, in a process of its own."""
-    if not killed(work, arguments, np.inf):
-        raise RuntimeError("expected the fit to end, got a process that failed.")
-
-
-def killed(work: Any, arguments: tuple[Any, ...], patience: float) -> bool:
-    """Run in a process, kill it after `patience` seconds; whether it had ended."""
-    process = multiprocessing.get_context("spawn").Process(target=work, args=arguments)
-    process.start()
-    process.join(None if np.isinf(patience) else patience)
-    if process.is_alive() and process.pid is not None:
-        os.kill(process.pid, signal.SIGKILL)
+    def _process(self, moment: Moment | None, out: str) -> int:
+        # A fork has the imports already; this process itself never computes.
+        context = multiprocessing.get_context("fork")
+        process = context.Process(target=self.start, args=(moment, out))
+        process.start()
         process.join()
-    return process.exitcode == 0
+        code = process.exitcode or 0
+        if code and (moment is None or code != -signal.SIGKILL):
+            raise RuntimeError(f"expected a fit that ends, got the exit code {code}.")
+        return code
 
 
-def readable(path: Path) -> bool:
+def _readable(path: Path) -> bool:
     """Whether the file is whole."""
     try:
         read_container(path)
@@ -153,16 +220,10 @@ def readable(path: Path) -> bool:
     return True
 
 
-def equal(one: Path, other: Path) -> bool:
-    """Whether two models predict the same bits."""
-    X, _ = load_digits(return_X_y=True)
-    scores = [mk.load(path).decision_function(X[::10]) for path in (one, other)]
-    return bool(np.array_equal(*scores))
-
-
-def leftovers(folder: Path) -> int:
-    """Unfinished temporary files that kills left behind; never the named file."""
-    return sum(path.name.startswith(".") for path in folder.iterdir())
+def _same(one: Path, other: Path) -> bool:
+    """Whether two model files hold the same arrays, to the bit."""
+    (_, before), (_, after) = read_container(one), read_container(other)
+    return len(before) == len(after) and all(map(np.array_equal, before, after))
 
 
 if __name__ == "__main__":
