@@ -2,8 +2,8 @@
 
 A fit is killed at a drawn moment of each phase in turn (building kernels, online stage,
 ascent, certificate, checkpoint, calibration, save), started again, and must end with
-the model of an uninterrupted fit, to the bit. After every kill the checkpoint and the model
-file, where there are any, must be whole.
+the model of an uninterrupted fit, to the bit. After every kill the checkpoint and the
+model file, where there are any, must be whole.
 """
 
 from __future__ import annotations
