@@ -282,7 +282,7 @@ def require_alike(name: str, found: Any, present: Any) -> None:
         ]
         if forms[0] != forms[1] or not isinstance(found, np.ndarray):
             raise ValueError(f"{name} must be {forms[0]}, got {forms[1]}")
-        if np.isfinite(present).all() and not (np.abs(found) < LARGEST).all():
+        if np.isfinite(present).all() and not float(np.abs(found).max()) < LARGEST:
             raise ValueError(f"{name} must hold finite numbers, got others")
     elif isinstance(present, int | float | np.number):
         if not isinstance(found, int | float) or np.isnan(found):
