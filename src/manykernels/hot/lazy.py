@@ -25,8 +25,7 @@ class Loop:
         update_wrapper(self, function)
         self.py_func = function
         self._options = options
-        self._made: Any = None
-        self._ready: Any = None  # made, and the loops that it calls as well
+        self._ready: Any = None  # numba's own object, and those that it calls as well
 
     def __call__(self, *arguments: Any) -> Any:
         return (self._ready or self.compiled())(*arguments)
@@ -34,17 +33,31 @@ class Loop:
     def compiled(self) -> Any:
         """Numba's own object; it looks for the loops it calls among the globals."""
         with _making:
-            if self._made is None:
-                from numba import njit
+            if self._ready is None:
+                _make(self)
+        return self._ready
 
-                _log_compilation()
-                self._made = njit(**self._options)(self.py_func)
-                names = self.py_func.__globals__
-                loops = {k: v for k, v in names.items() if isinstance(v, Loop)}
-                names.update({key: loop.compiled() for key, loop in loops.items()})
-                _watch_sources(self._made)
-                self._ready = self._made
-        return self._made
+
+def _make(first: Loop) -> None:
+    """Hand a loop, and all that it may call, to numba."""
+    from numba import njit
+
+    _log_compilation()
+    made: dict[Loop, Any] = {}
+    ahead = [first]
+    while ahead:
+        loop = ahead.pop()
+        if loop not in made:
+            made[loop] = loop._ready or njit(**loop._options)(loop.py_func)
+            names = loop.py_func.__globals__
+            ahead += [value for value in names.values() if isinstance(value, Loop)]
+    for loop in made:
+        names = loop.py_func.__globals__
+        near = {key: one for key, one in names.items() if isinstance(one, Loop)}
+        names.update({key: made[one] for key, one in near.items()})
+    for loop, ready in made.items():
+        _watch_sources(ready)
+        loop._ready = ready
 
 
 def njit(**options: Any) -> Callable[[Callable[..., Any]], Loop]:
