@@ -1,5 +1,7 @@
 """Where kernel values live must not change what is learned."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
@@ -63,3 +65,20 @@ def test_working_sets_of_an_on_demand_bank_are_certified():
     assert problem.duality_gap(result.model, result.dual_coef) <= 1.01e-4 * (
         problem.objective(result.model)
     )
+
+
+@pytest.mark.parametrize("evaluate", ["predict", "kernel_contributions"])
+@pytest.mark.parametrize("kernels", ["rbf", "rbf; linear; polynomial"])
+def test_predictions_keep_to_the_memory_limit(evaluate: str, kernels: str) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 5))
+    y = (X[:, 0] + 0.5 * rng.normal(size=400) > 0.0).astype(int)
+    limit = 50_000_000
+    model = mk.MKLClassifier(kernels, memory_limit=limit, random_state=0).fit(X, y)
+    many = rng.integers(-2, 3, size=(50_000, 5))  # whole numbers: copied as floats
+    whole = len(many) * len(model.support_) * len(model.kernel_names_) * 8
+    tracemalloc.start()
+    getattr(model, evaluate)(many)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak <= limit < whole

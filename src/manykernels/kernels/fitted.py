@@ -282,15 +282,17 @@ class KernelSet(CheckedKernels):
         X_new : same kind as in fit
             New rows; given matrices hold values with all training rows.
         block_bytes : int
-            Memory that one yielded block may take.
+            Memory that one yielded block may take, with the rows prepared for it.
         """
         width = self.n_kernels * max(1, self.n_reference)
-        if any(isinstance(group, MappedGroup) for group in self.groups):
-            # Mapped rows may be wider than the rows themselves: never all at once.
-            return self._cross_mapped(X_new, width, block_bytes)
-        sides = self._new_rows(X_new)
-        parts = row_blocks(len(sides[0]), width, self.dtype.itemsize, block_bytes)
-        return self._cross_blocks(sides, parts)
+        if isinstance(self.groups[0], GivenGroup):
+            sides = self._new_rows(X_new)
+            parts = row_blocks(len(sides[0]), width, self.dtype.itemsize, block_bytes)
+            return self._cross_blocks(sides, parts)
+        X_new = self._read_table(X_new)
+        width += self._prepared_columns()
+        parts = row_blocks(X_new.shape[0], width, 8, block_bytes)
+        return self._cross_table(X_new, parts)
 
     def cross_diagonals(self, X_new: Any) -> Values:
         """Values of new rows with themselves, shape (F, n), float64.
@@ -474,15 +476,19 @@ class KernelSet(CheckedKernels):
                         out[f, sub] = block
             yield part, out
 
-    def _cross_mapped(
-        self, X_new: Any, width: int, block_bytes: int
+    def _cross_table(
+        self, X_new: Any, parts: list[slice]
     ) -> Iterator[tuple[slice, Values]]:
-        X_new = as_table(X_new)
-        n_rows = X_new.shape[0]
-        for part in row_blocks(n_rows, width, self.dtype.itemsize, block_bytes):
+        """Yield (part, block) for parts of a table: prepared rows take more than it."""
+        for part in parts:
             sides = self._new_rows(take_rows(X_new, part))
             for _, block in self._cross_blocks(sides, [slice(0, len(sides[0]))]):
                 yield part, block
+
+    def _prepared_columns(self) -> int:
+        """Numbers that a new row takes: as read, without offset, as mapped."""
+        chosen = [group.rows.values.shape[1] for group in self.groups]
+        return 3 * sum(chosen)
 
     def _new_rows(self, X_new: Any) -> list[Any]:
         """New rows prepared for every group."""
@@ -490,13 +496,18 @@ class KernelSet(CheckedKernels):
             X_new = read_stack(X_new)
             check_new_stack(X_new, self.n_columns, self.n_train)
         else:
-            X_new = as_table(X_new)
-            if X_new.shape[1] != self.n_columns:
-                raise ValueError(
-                    f"expected {self.n_columns} columns as in fit, got "
-                    f"{X_new.shape[1]}; pass the same columns in the same order."
-                )
+            X_new = self._read_table(X_new)
         return [group.new(X_new, self.kernels, self.names) for group in self.groups]
+
+    def _read_table(self, X_new: Any) -> Any:
+        """A table with as many columns as in fit."""
+        X_new = as_table(X_new)
+        if X_new.shape[1] != self.n_columns:
+            raise ValueError(
+                f"expected {self.n_columns} columns as in fit, got "
+                f"{X_new.shape[1]}; pass the same columns in the same order."
+            )
+        return X_new
 
     def _diagonal(self, f: int, ids: Selection) -> Values:
         return self.scalings[f].diagonal[self.ids(self.group_of(f), ids)]

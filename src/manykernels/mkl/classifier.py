@@ -307,9 +307,7 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores of shape (n, n_classes), or their difference for two classes."""
         self._require_fitted()
-        scores = require_finite_scores(
-            self._model.scores(self._check_X(X, reset=False))
-        )
+        scores = require_finite_scores(self._evaluate(X, "scores", len(self.classes_)))
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> np.ndarray:
@@ -337,7 +335,8 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         over the kernels is the decision function.
         """
         self._require_fitted()
-        parts = self._model.block_scores(self._check_X(X, reset=False))
+        n_results = len(self.classes_) * len(self.kernel_names_)
+        parts = self._evaluate(X, "block_scores", n_results)
         return parts[..., 1] - parts[..., 0] if len(self.classes_) == 2 else parts
 
     def _online_settings(self, n_classes: int) -> OnlineSettings:

@@ -27,7 +27,7 @@ from manykernels.inputs.data import RowsEstimator, training_kernels
 from manykernels.inputs.parameters import Rules, check_parameters, draw_seed
 from manykernels.kernels import Kernel, KernelSet, reads_matrices
 from manykernels.mkl.choices import PASSES
-from manykernels.mkl.model import BlockModel, FeatureModel
+from manykernels.mkl.model import BlockModel, FeatureModel, bytes_at_a_time
 from manykernels.solvers import Auto, Expansion, Problem, SolveResult
 from manykernels.solvers.loop import require_whole
 from manykernels.solvers.regression.ridge import Ridge
@@ -155,6 +155,18 @@ class MKLEstimator(Saved, RowsEstimator):
         coef[known.support] = start.coef
         rows = slice(None) if kernels.support is None else kernels.support
         return Expansion(coef[rows], start.weights)
+
+    def _evaluate(self, X: Any, evaluate: str, n_results: int) -> np.ndarray:
+        """A method of the model at new rows, in blocks that keep to the memory limit.
+
+        There are `n_results` numbers per row, held up to four times: in parts, put
+        together, and what is made of them. A table of other numbers is copied first.
+        """
+        table = self._check_X(X, reset=False)
+        copied = 0 if table is X else int(getattr(table, "nbytes", 0))
+        kept = copied + 32 * n_results * int(getattr(table, "shape", [0])[0])
+        block_bytes = bytes_at_a_time(self.memory_limit, kept)
+        return np.asarray(getattr(self._model, evaluate)(table, block_bytes))
 
     def _show_model(self) -> None:
         """Attributes that follow from the model."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -10,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manykernels.banks.base import support_of
+from manykernels.banks.build import MemoryLimit
 from manykernels.base.arrays import Array
+from manykernels.base.machine import parse_bytes
 from manykernels.base.stored import (
     Either,
     Floats,
@@ -26,6 +29,9 @@ from manykernels.norms import LpGroupNorm
 from manykernels.solvers.problem import Expansion
 
 SUM_ROWS = 4096  # support rows whose features are held at a time
+MOST_BYTES = 2**26  # of kernel values at a time: more is not faster
+FEWEST_BYTES = 2**20  # whatever the limit
+TILE_BYTES = 24 << 20  # of the tiles that blocks are made of, and their temporaries
 # In a file: shared by all outputs, or a row for each.
 WEIGHTS = Either(Floats("kernels", low=0.0), Floats("outputs", "kernels", low=0.0))
 
@@ -91,24 +97,24 @@ class BlockModel(EvaluatedModel):
         """
         return _expansion(self.coef, self.weights, norm)
 
-    def scores(self, X: Any) -> Array:
+    def scores(self, X: Any, block_bytes: int = MOST_BYTES) -> Array:
         """Scores of new rows, shape (rows, outputs)."""
         if self.weights.ndim == 2:
-            return np.asarray(self.block_scores(X).sum(axis=1))
+            return np.asarray(self.block_scores(X, block_bytes).sum(axis=1))
         parts = [np.empty((0, self.coef.shape[1]))]
-        for _, block in self.used_kernels.cross(X):
+        for _, block in self.used_kernels.cross(X, block_bytes):
             # One thread, and for a row the same sums whatever rows it comes with.
             combined = np.einsum("f,fij->ij", self.weights, block)
             parts.append(combined @ self.coef)
         return np.concatenate(parts)
 
-    def block_scores(self, X: Any) -> Array:
+    def block_scores(self, X: Any, block_bytes: int = MOST_BYTES) -> Array:
         """Each kernel's part of the scores, shape (rows, kernels, outputs)."""
         shape = (self.kernels.n_kernels, self.coef.shape[1])
         weights = np.atleast_2d(self.weights).T  # (kernels, 1 or outputs)
         parts = [
             np.moveaxis(block @ self.coef, 0, 1) * weights
-            for _, block in self.used_kernels.cross(X)
+            for _, block in self.used_kernels.cross(X, block_bytes)
         ]
         return np.concatenate([*parts, np.empty((0, *shape))])
 
@@ -165,21 +171,28 @@ class FeatureModel(EvaluatedModel):
         """The same model on its support rows with the weights that solvers use."""
         return _expansion(self.coef, self.weights, norm)
 
-    def scores(self, X: Any) -> Array:
+    def scores(self, X: Any, block_bytes: int = MOST_BYTES) -> Array:
         """Scores of new rows, shape (rows, outputs)."""
-        return np.asarray(self.block_scores(X).sum(axis=1))
+        parts = [np.empty((0, self.coef.shape[1]))]
+        for _, block in self._parts(X, block_bytes):
+            parts.append(block.sum(axis=1))
+        return np.concatenate(parts)
 
-    def block_scores(self, X: Any) -> Array:
+    def block_scores(self, X: Any, block_bytes: int = MOST_BYTES) -> Array:
         """Each kernel's part of the scores, shape (rows, kernels, outputs)."""
         shape = (self.kernels.n_kernels, self.coef.shape[1])
-        parts = [np.empty((0, *shape))]
-        for rows, features in self.used_kernels.feature_blocks(X):
+        parts = [block for _, block in self._parts(X, block_bytes)]
+        return np.concatenate([*parts, np.empty((0, *shape))])
+
+    def _parts(self, X: Any, block_bytes: int) -> Iterator[tuple[slice, Array]]:
+        """(rows, each kernel's part of their scores), some rows at a time."""
+        shape = (self.kernels.n_kernels, self.coef.shape[1])
+        for rows, features in self.used_kernels.feature_blocks(X, block_bytes):
             out = np.zeros((rows.stop - rows.start, *shape))
             for f, phi in enumerate(features):
                 if phi is not None:
                     out[:, f] = phi @ self.blocks[f]
-            parts.append(out)
-        return np.concatenate(parts)
+            yield rows, out
 
     def require_sound(self) -> None:
         """Raise a ValueError where kernels, weights and coefficients disagree."""
@@ -207,6 +220,23 @@ class SupportLabels:
 
 
 Model: TypeAlias = BlockModel | FeatureModel
+
+
+def bytes_at_a_time(limit: MemoryLimit, kept_bytes: int) -> int:
+    """Bytes of a block of kernel values with which a prediction keeps to its limit.
+
+    A block and its combination, which for one kernel is as large, are still held while
+    the next ones are made: a quarter each of what the kept results and the tiles leave.
+
+    Examples
+    --------
+    >>> bytes_at_a_time("200MB", 10**6) < bytes_at_a_time(None, 10**6) == MOST_BYTES
+    True
+    """
+    if limit is None:
+        return MOST_BYTES
+    left = parse_bytes(limit) - kept_bytes - TILE_BYTES
+    return min(MOST_BYTES, max(FEWEST_BYTES, left // 4))
 
 
 def without_rows(model: BlockModel) -> Model:

@@ -247,7 +247,7 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
     def predict(self, X: Any) -> np.ndarray:
         """Predicted values, of shape (n,) or (n, n_targets) as y was."""
         self._require_fitted()
-        scores = self._model.scores(self._check_X(X, reset=False))
+        scores = self._evaluate(X, "scores", self._model.coef.shape[1])
         scores = require_finite_scores(scores) + np.atleast_1d(self.intercept_)
         return scores[:, 0] if np.ndim(self.intercept_) == 0 else scores
 
@@ -258,7 +258,8 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
         kernels, plus `intercept_`, is the prediction.
         """
         self._require_fitted()
-        parts = self._model.block_scores(self._check_X(X, reset=False))
+        n_results = self._model.coef.shape[1] * len(self.kernel_names_)
+        parts = self._evaluate(X, "block_scores", n_results)
         return parts[..., 0] if np.ndim(self.intercept_) == 0 else parts
 
     def _warm_start(self, kernels: KernelSet, problem: Problem) -> Expansion | None:

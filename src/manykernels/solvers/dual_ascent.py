@@ -40,6 +40,7 @@ FINISHED = 0.8  # share of the tolerance at which a working set is solved
 SAMPLE = 0.3  # of the tolerance: gap that ends the work on a sample of the rows,
 ROUGH = 3e-3  # or this one: the weights for all the rows differ more than that
 GROWTH = 3.0  # times as many rows, at most, in the next sample
+SETTLED_ROWS = 4000  # samples above that leave the weights nearly as they are
 NEARLY_SPARSE = 1.04  # between 1 and this, weights react abruptly
 PRUNED = (1e-2, 1e-3)  # at p = 1, models without weights below these are tried
 DENSE = 0.7  # working sets above this share of the rows are not worth a copy
@@ -156,8 +157,8 @@ class AscentRounds(Resumable):
         while self.done < most:
             self.done += 1
             if self._work is None:
-                # Samples have settled the weights: few rounds are left for all rows.
-                brief = self.sampled == self.problem.n_rows
+                # Small samples settle the weights: few rounds are left for large ones.
+                brief = len(self.rows) > SETTLED_ROWS
                 self._work = WorkingSet(
                     self.problem, self.rows, self.coef, self.rng, brief
                 )
