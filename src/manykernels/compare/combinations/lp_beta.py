@@ -22,6 +22,7 @@ from manykernels.compare.combinations.base import (
 from manykernels.inputs.parameters import Number, OneOf
 from manykernels.kernels import KernelSet
 from manykernels.mkl.calibration import Temperature, fit_temperature
+from manykernels.mkl.model import MOST_BYTES
 from manykernels.mkl.search import Fold, make_folds
 from manykernels.solvers import Problem
 from manykernels.solvers.loop import require_whole
@@ -185,15 +186,15 @@ class StackedModel:
     coef: Array  # (kernels, support rows, outputs)
     weights: Array  # (kernels,) or (outputs, kernels)
 
-    def scores(self, X: Any) -> Array:
+    def scores(self, X: Any, block_bytes: int = MOST_BYTES) -> Array:
         """Scores of new rows, shape (rows, outputs)."""
-        return np.asarray(self.block_scores(X).sum(axis=1))
+        return np.asarray(self.block_scores(X, block_bytes).sum(axis=1))
 
-    def block_scores(self, X: Any) -> Array:
+    def block_scores(self, X: Any, block_bytes: int = MOST_BYTES) -> Array:
         """Each kernel's part of the scores, shape (rows, kernels, outputs)."""
         factors = np.atleast_2d(self.weights).T  # (kernels, outputs or 1)
         used = self.kernels.only(np.flatnonzero(factors.any(axis=1)))
-        blocks = used.astype(np.float64).cross(X)
+        blocks = used.astype(np.float64).cross(X, block_bytes)
         parts = [np.moveaxis(b @ self.coef, 0, 1) * factors for _, b in blocks]
         return np.concatenate([*parts, np.empty((0, *self.coef.shape[::2]))])
 

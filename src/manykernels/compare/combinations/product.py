@@ -23,6 +23,7 @@ from manykernels.kernels import (
 )
 from manykernels.kernels.psd import check_matrix, sample_rows
 from manykernels.mkl.calibration import Temperature, calibrate
+from manykernels.mkl.model import MOST_BYTES
 
 # exp(-distance): every positive power is a kernel again.
 EXPONENTIAL = (RBF, Laplacian, ChiSquared, Distance)
@@ -68,10 +69,10 @@ class ProductModel:
     coef: Array  # (support rows, outputs)
     power: float
 
-    def scores(self, X: Any) -> Array:
+    def scores(self, X: Any, block_bytes: int = MOST_BYTES) -> Array:
         """Scores of new rows, shape (rows, outputs)."""
         product = PowerProduct(self.power)
-        blocks = self.kernels.astype(np.float64).cross(X)
+        blocks = self.kernels.astype(np.float64).cross(X, block_bytes)
         parts = [product(np.moveaxis(b, 0, 1)) @ self.coef for _, b in blocks]
         return np.concatenate([*parts, np.empty((0, self.coef.shape[1]))])
 
