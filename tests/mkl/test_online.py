@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.datasets import load_digits
 
 from manykernels import MKLClassifier
 from manykernels.kernels import RBF, Linear
@@ -130,3 +131,30 @@ def test_fit_starts_afresh(online, digits):
     fresh = clone(online).fit(digits.X, digits.y)
     np.testing.assert_array_equal(model.dual_coef_, fresh.dual_coef_)
     assert model.n_iter_ == fresh.n_iter_
+
+
+def test_partial_fit_after_fit_does_not_hurt():
+    """Mean over six splits of digits; validation rows chose the step, these test it."""
+    X, y = load_digits(return_X_y=True)
+    X, changes = X / 16.0, []
+    for seed in range(6):
+        order = np.random.default_rng(seed).permutation(len(X))
+        learn, more, unseen = np.split(order, [250, 650])
+        model = MKLClassifier(random_state=0).fit(X[learn], y[learn])
+        before = model.score(X[unseen], y[unseen])
+        for part in np.array_split(more, 4):
+            model.partial_fit(X[part], y[part])
+        changes.append(model.score(X[unseen], y[unseen]) - before)
+    assert np.mean(changes) > 0.0 and min(changes) > -0.01
+
+
+def test_a_row_gets_its_margin_and_no_more():
+    """At fixed kernel weights, one step makes up for what the margin lacks."""
+    X, y = load_digits(n_class=2, return_X_y=True)
+    model = MKLClassifier("rbf", p=2.0, random_state=0).fit(X[:40], y[:40])
+    scores = model.decision_function(X[40:]) * np.where(y[40:] == 1, 1.0, -1.0)
+    row = 40 + int(np.argmin(np.where(scores > 0.5, scores, np.inf)))
+    assert scores[row - 40] < 1.0
+    model.partial_fit(X[[row]], y[[row]])
+    margin = model.decision_function(X[[row]])[0] * (1.0 if y[row] == 1 else -1.0)
+    np.testing.assert_allclose(margin, 1.0, rtol=1e-5)

@@ -54,7 +54,11 @@ def test_tiles_make_the_steps_of_one_stored_pass(rows, p, tile, monkeypatch):
     whole = MirrorDescent(make(np.arange(N_ROWS)))
     expected = whole.run_pass(
         MirrorRule(
-            whole.problem.norm.q, whole.problem.reg, eta=Obscure.eta, online=True
+            whole.problem.norm.q,
+            whole.problem.reg,
+            eta=Obscure.eta,
+            online=True,
+            enough=True,
         ),
         order,
     )

@@ -36,7 +36,9 @@ class MirrorState(NamedTuple):
 class MirrorRule(NamedTuple):
     """What distinguishes the methods that share the pass.
 
-    online: constant step `eta`, no shrinking, no projection (OBSCURE stage 1).
+    online: constant step `eta`, no shrinking, no projection (OBSCURE stage 1); with
+    `enough` no step is longer than the row's own margin needs, as in passive-aggressive
+    learning, which is right for a start that has converged.
     Otherwise step q / (reg t + s_t) with projection on ||w|| <= radius; s_t is
     self-tuned (OBSCURE stage 2) or zero (Pegasos).
     """
@@ -47,6 +49,7 @@ class MirrorRule(NamedTuple):
     radius: float = np.inf
     online: bool = False
     self_tuned: bool = False
+    enough: bool = False
 
 
 @njit(cache=True, fastmath=True)
@@ -125,6 +128,17 @@ def _fold_scale(state):
     state.scalars[0] = 1.0
 
 
+@njit(cache=True, fastmath=True)
+def _enough(block_scale, own_values, margin):
+    """The step after which a row has the margin 1, at the present kernel weights."""
+    curvature = 0.0
+    for f in range(len(block_scale)):
+        curvature += block_scale[f] * own_values[f]
+    if curvature <= 0.0:
+        return np.inf
+    return (1.0 - margin) / (2.0 * curvature)
+
+
 @njit(cache=True, fastmath=True, nogil=True)
 def mirror_pass(rows, slots, state, rule, target, importance, pair_norms, order, begin):
     """Visit the rows in `order` from position `begin`.
@@ -166,6 +180,9 @@ def mirror_pass(rows, slots, state, rule, target, importance, pair_norms, order,
         updates += 1
         step = eta * importance[i] / scalars[0]
         row = rows[slots[i]]
+        if rule.enough:
+            margin = totals[own] - totals[wrong]
+            step = min(step, _enough(block_scale, row[:, i], margin))
         for f in range(n_blocks):
             lead = scores[own, f, i] - scores[wrong, f, i]
             square_norms[f] += 2.0 * step * lead + 2.0 * step * step * row[f, i]

@@ -158,7 +158,7 @@ def warn_unless_converged(solver: Any, result: SolveResult) -> None:
             f"{len(result.history)} epochs, above tol={solver.tol:g}; raise max_iter "
             "or tol.",
             ConvergenceWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 
@@ -180,5 +180,5 @@ def warn_if_long(kernels: KernelSet) -> None:
             f"{seconds / 60:.0f} minutes; try fewer rows or kernels first, or "
             "solver='obscure' with a small max_iter.",
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,
         )

@@ -155,7 +155,7 @@ def uncalibrated() -> float:
         "The calibration was interrupted; the model was kept, with probabilities at "
         "the temperature 1.",
         InterruptedFitWarning,
-        stacklevel=4,
+        stacklevel=6,
     )
     return 1.0
 

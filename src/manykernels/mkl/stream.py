@@ -213,7 +213,7 @@ class OnlineStep:
                 f"partial_fit was interrupted after {n_seen} of {len(order)} new rows; "
                 "the model that learned these was kept.",
                 InterruptedFitWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         return n_updates
 

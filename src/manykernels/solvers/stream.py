@@ -180,7 +180,8 @@ class Stream:
             (self.norm.mirror_scale(norms) / q).astype(scores.dtype),
             np.array([1.0, 0.0, 0.0, p_norm(norms, q)]),
         )
-        rule = MirrorRule(q, problem.reg, eta=Obscure.eta, online=True)
+        # A converged start needs corrections, not the large steps of an empty model.
+        rule = MirrorRule(q, problem.reg, eta=Obscure.eta, online=True, enough=True)
         updates = descent.run_pass(rule, np.arange(len(tile)))
         added = support_of(descent.state.coef)
         support = np.concatenate([self.support, tile[added]])
