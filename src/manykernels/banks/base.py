@@ -316,7 +316,7 @@ def _is_noise(bank: Bank, coef: Array, squares: Array) -> bool:
     lengths = np.linalg.norm(coef, axis=1)
     roots = np.sqrt(np.maximum(bank.diagonals(), 0.0))
     terms = np.square(lengths @ roots)
-    return bool(np.all(squares >= -np.finfo(bank.dtype).eps * terms))
+    return bool(np.all(squares >= -4.0 * np.finfo(bank.dtype).eps * terms))
 
 
 def support_of(coef: Array) -> Index:

@@ -10,7 +10,7 @@ import numpy as np
 
 from manykernels.hot.lazy import njit
 
-# Relative to a row's bound: smaller changes are rounding, not progress.
+# Relative to a row's bound, or of its own score: less is rounding, not progress.
 NEGLIGIBLE = 1e-13
 
 LONGEST_STRETCH = 2.0
@@ -71,11 +71,12 @@ def dual_sweeps(gram, target, bound, coef, scores, drift, orders, goal):
                 upper = bound[i] if right else 0.0
                 excess[k] = coef[i, k] - gradient / curvature - upper
             level = _water_level(excess, work, bound[i])
+            negligible = NEGLIGIBLE * min(bound[i], 1.0 / curvature)
             for k in range(n_outputs):
                 upper = bound[i] if k == own else 0.0
                 value = upper + min(0.0, excess[k] - level)
                 change = value - coef[i, k]
-                if abs(change) <= NEGLIGIBLE * bound[i]:
+                if abs(change) <= negligible:
                     continue
                 coef[i, k] = value
                 updates += 1

@@ -153,10 +153,15 @@ def warn_unless_converged(solver: Any, result: SolveResult) -> None:
     if result.converged or result.stopped:
         return
     if getattr(solver, "certified", False):
+        advice = "raise max_iter or tol"
+        if result.at_rounding:
+            advice = (
+                "the rounding of the kernel values allows no smaller one: normalize "
+                "the kernels, pass given ones in float64, lower C or raise tol"
+            )
         warnings.warn(
             f"The relative duality gap is {result.relative_gap:.2g} after "
-            f"{len(result.history)} epochs, above tol={solver.tol:g}; raise max_iter "
-            "or tol.",
+            f"{len(result.history)} epochs, above tol={solver.tol:g}; {advice}.",
             ConvergenceWarning,
             stacklevel=5,
         )

@@ -308,15 +308,24 @@ def require_finite(block: Values, name: str) -> None:
         )
 
 
-def require_range(largest: float, name: str, dtype: Any) -> None:
-    """Raise if squares of values, or k(x, x), leave the range of a precision."""
-    most = float(np.finfo(dtype).max)
-    if not largest <= most:
-        raise ValueError(
-            f"kernel {name!r} needs values of X whose squares and products are below "
-            f"{most:.2g}, got {largest:.2g}; rescale its columns, for instance with a "
-            "StandardScaler in a Pipeline."
-        )
+class OutOfRangeError(ValueError):
+    """A precision cannot hold the values of a kernel."""
+
+
+def require_range(values: Values, name: str, dtype: Any) -> None:
+    """Raise if squares of rows, or k(x, x), leave the range of a precision.
+
+    Below `least` a number above zero loses digits.
+    """
+    limits = np.finfo(dtype)
+    least, most = float(limits.tiny / limits.eps), float(limits.max)
+    for value in (values.max(), values.min(where=values > 0.0, initial=1.0)):
+        if not (least <= value <= most or value <= 0.0):
+            raise OutOfRangeError(
+                f"kernel {name!r} needs values of X whose squares and products are "
+                f"between {least:.2g} and {most:.2g}, got {value:.2g}; rescale its "
+                "columns, for instance with a StandardScaler in a Pipeline."
+            )
 
 
 def require_nonnegative(values: Values, name: str) -> None:

@@ -139,8 +139,7 @@ class FeatureGroup:
         values = read_columns(X, columns, members, kernels, names)
         rows, offset = prepare_rows(values), None
         largest = float(rows.squares.max(initial=0.0))
-        # Between two rows, a squared distance is at most four times a squared norm.
-        require_range(4.0 * largest, names[members[0]], dtype)
+        _require_range(rows, names[members[0]], dtype)
         steepest, precise = 0.0, False
         for f in members:
             kernels[f] = kernel = kernels[f].resolve(values, copies)
@@ -365,6 +364,18 @@ def prepare_rows(values: Any, offset: Values | None = None, dtype: Any = None) -
         squares = np.asarray(doubles.multiply(doubles).sum(axis=1)).ravel()
     rows = Rows(values, squares, shifts)
     return rows if dtype in (None, values.dtype) else rows.astype(dtype)
+
+
+def _require_range(rows: Rows, name: str, dtype: Any) -> None:
+    """Raise if a precision cannot hold the squares of the rows."""
+    if not len(rows):
+        return
+    vanished = rows.squares == 0.0
+    if vanished.any() and abs(rows.values[vanished]).max() > 0.0:
+        require_range(np.full(1, np.finfo(np.float64).tiny), name, dtype)
+    # Between two rows, a squared distance is at most four times a squared norm.
+    with np.errstate(over="ignore"):
+        require_range(4.0 * rows.squares, name, dtype)
 
 
 def derive(form: str, shared: Values, a: Rows, b: Rows) -> Values:

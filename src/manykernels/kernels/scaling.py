@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 # Below this share of the largest k(x, x) a centered value is only rounding.
 NOISE = 1e-10
-SMALLEST = float(np.finfo(np.float32).tiny)  # less has no inverse in float32
 
 
 @dataclass
@@ -137,7 +136,7 @@ def fit_scalings(
             kernel = kernels[f]
             with np.errstate(over="ignore"):
                 diagonal = group.diagonal(kernel, names[f], everything)
-            require_range(float(diagonal.max()), names[f], dtype)
+            require_range(diagonal, names[f], dtype)
             scalings[f] = scaling = Scaling(diagonal)
             if kernel.center and kernel.has_features:
                 phi = group.features(kernel, everything)
@@ -178,7 +177,7 @@ def _fit_scaling(scaling: Scaling, kernel: Kernel, name: str, shares: Values) ->
         scaling.total = float(shares @ scaling.means)
         scaling.noise = NOISE * float(diagonal.max())
     centered = scaling.centered(diagonal, scaling.means)
-    if not (centered > max(scaling.noise, SMALLEST)).any():
+    if not (centered > scaling.noise).any():
         centering = " after centering" if kernel.center else ""
         raise ValueError(
             f"kernel {name!r} must have k(x, x) > 0 on some training row, got "

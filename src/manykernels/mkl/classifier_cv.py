@@ -143,6 +143,9 @@ feature_names_in_ : see MKLClassifier
             self._finish(data, problem, result)
         return self
 
+    def _largest_C(self) -> float:
+        return max(Grid.of(self.ps, self.Cs).Cs)
+
     @property
     def partial_fit(self) -> Any:  # type: ignore[override]
         """A search needs all the rows at once."""

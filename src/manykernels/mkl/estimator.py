@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from functools import partial
 from logging import INFO
 from typing import Any, ClassVar, NamedTuple
 
@@ -26,6 +27,7 @@ from manykernels.inputs import reporting
 from manykernels.inputs.data import RowsEstimator, training_kernels
 from manykernels.inputs.parameters import Rules, check_parameters, draw_seed
 from manykernels.kernels import Kernel, KernelSet, reads_matrices
+from manykernels.kernels.base import OutOfRangeError
 from manykernels.mkl.choices import PASSES
 from manykernels.mkl.model import BlockModel, FeatureModel, bytes_at_a_time
 from manykernels.solvers import Auto, Expansion, Problem, SolveResult
@@ -34,6 +36,7 @@ from manykernels.solvers.regression.ridge import Ridge
 from manykernels.solvers.regression.ridge_targets import single, solve_targets
 
 Callback = Callable[[Any], object]
+FLOAT32_ROUNDING = 0.5 * float(np.finfo(np.float32).eps)
 
 
 class Training(NamedTuple):
@@ -71,7 +74,11 @@ class MKLEstimator(Saved, RowsEstimator):
         X = self._check_X(X, reset=True, min_rows=2)
         rows, seed = self._rows(X, y, sample_weight), draw_seed(self.random_state)
         storage = Storage.of(self.storage, self._precision)
-        kernels = self._fit_kernels(specs, X, rows.kept, seed, sample_weight, storage)
+        data = (specs, X, rows.kept, seed, sample_weight)
+        kernels = self._fit_kernels(*data, storage)
+        precise = Storage.of(self.storage, "float64")  # unless the user chose
+        if storage != precise and self._rounding(kernels, rows) > self.tol:
+            storage, kernels = precise, self._fit_kernels(*data, precise)
         n_values = float(kernels.n_reference) ** 2 * kernels.n_kernels
         with reporting.shown_log() if self.verbose else nullcontext():
             if reporting.logger.isEnabledFor(INFO) or n_values > reporting.LONG_VALUES:
@@ -95,16 +102,31 @@ class MKLEstimator(Saved, RowsEstimator):
         weight[kept] = np.broadcast_to(np.asarray(given, dtype=float), n_rows)[kept]
         if not reads_matrices(specs) and len(kept) < n_rows:
             X, weight = X[kept], weight[kept]
-        kernels = KernelSet.fit(
+        fit = partial(
+            KernelSet.fit,
             specs,
             X,
             sample_weight=weight,
             feature_names=getattr(self, "feature_names_in_", None),
-            dtype=storage.working_dtype,
             psd=self.psd,
             random_state=seed,
         )
+        try:
+            kernels = fit(dtype=storage.working_dtype)
+        except OutOfRangeError:
+            kernels = fit(dtype=np.float64)
         return kernels.restrict(kept) if len(kept) < kernels.n_train else kernels
+
+    def _rounding(self, kernels: KernelSet, rows: Any) -> float:
+        """What float32 leaves uncertain of a row's score, at its largest coefficient.
+
+        Scores are of the order of one, so this stands for a relative gap as well.
+        """
+        largest = self._largest_C() * float(rows.weight.max())
+        return FLOAT32_ROUNDING * largest * float(kernels.diagonals().max())
+
+    def _largest_C(self) -> float:
+        return float(self.C)
 
     def _solve(
         self, data: Training, problem: Problem, start: Expansion | None = None

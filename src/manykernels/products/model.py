@@ -51,15 +51,19 @@ class ColumnScale:
         columns = X.shape[1]
         if standardize is False:
             return cls(np.zeros(columns), np.ones(columns))
+        # In units of the largest value: squares of huge or tiny ones have no room.
+        unit = np.abs(X).max(axis=0, initial=0.0)
+        unit[unit == 0.0] = 1.0
+        X = X / unit
         mean, spread = X.mean(axis=0), X.std(axis=0)
-        flat = spread <= 1e-12 * np.abs(X).max(axis=0, initial=0.0)
+        flat = spread <= 1e-12
         spread[flat] = 0.0
         far = np.abs(mean) > ALREADY_CENTERED * spread
         shift = np.where(far | (standardize is True) | flat, mean, 0.0)
         size = np.sqrt(np.square(spread) + np.square(mean - shift))
         size[flat] = 0.0
         factor = np.divide(1.0, size, out=np.zeros(columns), where=size > 0.0)
-        return cls(shift, factor)
+        return cls(unit * shift, factor / unit)
 
     def apply(self, X: Array, columns: Any = slice(None)) -> Array:
         """Some columns of X, scaled."""

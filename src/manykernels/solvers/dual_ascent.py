@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
 
@@ -15,6 +15,12 @@ from manykernels.base.arrays import Array, Index
 from manykernels.base.machine import one_blas_thread
 from manykernels.base.stored import Real, Wholes, require_all
 from manykernels.losses.classification import margins
+from manykernels.solvers.interior_point import (
+    MOST_PAIRS,
+    InteriorPoint,
+    Pairs,
+    pairs_at_work,
+)
 from manykernels.solvers.loop import (
     Callback,
     Checkpoint,
@@ -27,7 +33,7 @@ from manykernels.solvers.loop import (
 )
 from manykernels.solvers.problem import Expansion, Problem, require_hinge
 from manykernels.solvers.weights import DualMixture, LevelSearch, WeightSearch
-from manykernels.solvers.working_set import WorkingSet, stretched
+from manykernels.solvers.working_set import Doubt, WorkingSet, stretched
 
 FIRST_GOAL = 0.1  # relative gap asked of the very first round
 UNSOLVED_SHARE = 0.5  # of what the weights leave open: no round need solve more
@@ -43,6 +49,10 @@ GROWTH = 3.0  # times as many rows, at most, in the next sample
 SETTLED_ROWS = 4000  # samples above that leave the weights nearly as they are
 NEARLY_SPARSE = 1.04  # between 1 and this, weights react abruptly
 PRUNED = (1e-2, 1e-3)  # at p = 1, models without weights below these are tried
+ROUND_WORK = 1e5  # multiplications that take as long as a round's Python
+INTERIOR_STEPS = 25  # of the interior-point method, as a rule
+PACKED = 8  # multiplications of a matrix product in the time of one of a sweep
+FLATTERED = 1e-9  # relative difference of objectives that is more than rounding
 DENSE = 0.7  # working sets above this share of the rows are not worth a copy
 
 
@@ -56,7 +66,8 @@ class DualAscent:
     growing samples of the rows first: weights learned there are nearly right for all,
     and most rows that a sample's model leaves far from the margin stay there. Each
     sample goes on with the rows near the margin; only a check on all the rows ends the
-    search.
+    search. Where sweeps cost more than an interior-point method would, that method
+    solves for coefficients and weights of the working rows at once.
 
     Parameters
     ----------
@@ -95,9 +106,28 @@ class DualAscent:
         rounds = AscentRounds(problem, start, rng, self)
         # The products are thin, and BLAS threads would fight with our own.
         with one_blas_thread():
-            return run(
+            result = run(
                 rounds, start, tol=self.tol, callback=callback, checkpoint=checkpoint
             )
+        if result.objective != rounds.certified:
+            result = _with_exact_objective(problem, result, self.tol)
+        return replace(result, at_rounding=rounds.at_rounding)
+
+
+def _with_exact_objective(
+    problem: Problem, result: SolveResult, tol: float
+) -> SolveResult:
+    """As it is, unless a kernel combined in float32 flattered the model."""
+    objective = problem.objective(result.model)
+    if objective <= result.objective * (1.0 + FLATTERED):
+        return result
+    bound = result.objective - result.duality_gap
+    return replace(
+        result,
+        objective=objective,
+        duality_gap=objective - bound,
+        converged=relative_gap(objective, bound) <= tol,
+    )
 
 
 class AscentRounds(Resumable):
@@ -113,6 +143,9 @@ class AscentRounds(Resumable):
         "goal",
         "done",
         "updates",
+        "work",
+        "certified",
+        "at_rounding",
         "rng",
         "search",
         "mixture",
@@ -145,7 +178,11 @@ class AscentRounds(Resumable):
         self.updates = 0  # since the last iterate
         self.order = rng.permutation(problem.n_rows)  # samples are its beginnings
         self.sampled = problem.n_rows  # rows among which the working rows were chosen
+        self.work = 0.0  # multiplications of the sweeps
+        self.certified = np.inf  # the smallest objective in float64, from the kernels
+        self.at_rounding = False  # whether the kernel values allow no smaller gap
         self.rows = self._first_rows()
+        self.doubt = Doubt(problem.bank)
         self._work: WorkingSet | None = None
 
     def iterates(self) -> Iterator[Iterate | None]:
@@ -154,7 +191,7 @@ class AscentRounds(Resumable):
         A round solves the frozen problem, measures, and prepares the next one.
         """
         most = self.solver.max_iter
-        while self.done < most:
+        while self.done < most and not self.at_rounding:
             self.done += 1
             if self._work is None:
                 # Small samples settle the weights: few rounds are left for large ones.
@@ -162,18 +199,22 @@ class AscentRounds(Resumable):
                 self._work = WorkingSet(
                     self.problem, self.rows, self.coef, self.rng, brief
                 )
-            work, weights = self._work, self.search.weights
-            self.updates += work.ascend(weights, self.goal)
+            work = self._work
+            pairs = self._solve(work)
+            weights = self.search.weights
             norms = block_norms(work.bank, work.coef)
             self.coef[self.rows] = work.coef
             self.last_gap = self.gap
             stretch = self._measure(work, weights, norms)
-            # Unsolved means that rounding, not work, limits the frozen problem.
-            solved = self.gap <= self._enough() or not work.solved
+            # Unsolved means that sweeps will not do, and what was solved at once is as
+            # good as it gets.
+            at_once = pairs is not None
+            solved = self.gap <= self._enough() or not work.solved or at_once
             seen, iterate = self._next_sample(), None
             if self.done == most or (solved and len(seen) == self.problem.n_rows):
                 seen = np.arange(self.problem.n_rows)
                 iterate, scores = self._certify(weights, norms)
+                self.certified = min(self.certified, iterate.objective)
             elif solved:
                 scores = self.problem.bank.scores_at(seen, self.coef, weights)
             elif len(self.rows) == self.problem.n_rows:
@@ -183,7 +224,36 @@ class AscentRounds(Resumable):
             self.search.step(norms, work.sums.dual, work.sums.primal)
             if solved and self.done < most:
                 self._change_rows(seen, scores)
+            self.at_rounding = pairs is not None and self._all_there_are(pairs)
             yield iterate
+
+    def _solve(self, work: WorkingSet) -> Pairs | None:
+        """The frozen problem by sweeps, or with its weights where sweeps cost more.
+
+        Returns the pairs of rows and outputs that were solved for at once, if any.
+        """
+        pairs = pairs_at_work(work) if self.work > self._work_at_once(work) else None
+        if pairs is None:
+            updates = work.ascend(self.search.weights, self.goal)
+            self.updates += updates
+            more = updates * len(work.target) + ROUND_WORK
+            self.work += more if work.solved else np.inf
+            return None
+        goal = ENOUGH * self.solver.tol
+        found = InteriorPoint(work, self.problem.norm, pairs).solve(goal)
+        work.adopt(found.coef, found.weights)
+        work.solved, self.search.weights = True, found.weights
+        return pairs
+
+    def _work_at_once(self, work: WorkingSet) -> float:
+        """Multiplications of the interior-point method, in the time of a sweep's."""
+        n_rows, n_outputs = work.coef.shape
+        n_pairs = min(n_rows * (n_outputs - 1), MOST_PAIRS)
+        step = n_pairs**3 / 3.0 + n_rows**2 * work.bank.n_blocks * (n_outputs + 1)
+        return float(INTERIOR_STEPS * (step / PACKED + 3.0 * ROUND_WORK))
+
+    def _all_there_are(self, pairs: Pairs) -> bool:
+        return len(pairs.row) == self.coef.size - len(self.coef)
 
     def restore(self, state: State) -> None:
         """Go on from an earlier state; the working set's kernel is made anew."""
@@ -199,7 +269,8 @@ class AscentRounds(Resumable):
         """The gap with the losses of the working rows; the model's best multiple."""
         value = self.problem.norm.value(weights * norms)
         stretch, primal = stretched(work.scores.T, work.target, work.bound, value)
-        dual = self.mixture.add(self.coef, work.sums.linear, norms)
+        longest = work.doubt.longer(work.coef, norms)
+        dual = self.mixture.add(self.coef, work.sums.linear, longest)
         self.gap = relative_gap(primal, dual)
         return stretch
 
@@ -211,8 +282,9 @@ class AscentRounds(Resumable):
         for candidate in candidates:
             scores = self._all_scores(candidate)
             value = self.problem.norm.value(candidate * norms)
+            doubt = self.doubt.of_margins(self.coef, candidate)
             stretch, _ = stretched(
-                scores, self.problem.target, self.problem.bound, value
+                scores, self.problem.target, self.problem.bound, value, doubt
             )
             iterate = self._iterate(candidate, scores, norms, stretch)
             gap = relative_gap(iterate.objective, iterate.dual_bound)

@@ -82,6 +82,7 @@ class SolveResult:
     dual_coef: Array | None = None  # certifies the gap, where it is not the model's own
     stopped: bool = False  # by the callback or the user, before convergence
     interrupted: bool = False  # by the user
+    at_rounding: bool = False  # the kernel values are too coarse for a smaller gap
 
     @property
     def relative_gap(self) -> float:

@@ -19,6 +19,7 @@ SWEEPS = 20  # between two looks at which rows still matter
 SCORE_ROWS = 1024  # combined rows multiplied at a time
 NEW_SHARE = 0.3  # of the support: rows without coefficients taken in at a time
 FEWEST_NEW = 300  # unless there are fewer
+EPS = 0.5 * float(np.finfo(np.float64).eps)  # of one rounding
 
 
 class Sums(NamedTuple):
@@ -45,6 +46,7 @@ class WorkingSet:
             bank = bank.brief_subset(rows) if brief else bank.subset(rows)
         self.bank: Bank = bank
         self.kernel = CombinedKernel(self.bank)
+        self.doubt = Doubt(self.bank)
         self.target = problem.target[rows]
         self.bound = problem.bound[rows]
         self.coef = coef[rows]
@@ -55,21 +57,30 @@ class WorkingSet:
 
     def ascend(self, weights: Array, goal: float) -> int:
         """Solve the problem with these weights to a relative gap; returns updates."""
-        self.kernel.set_weights(weights)
-        self.scores = self.kernel.scores(self.coef)
-        no_drift, found = np.zeros_like(self.scores), np.empty(len(self.target))
+        self.adopt(self.coef, weights)
         updates = 0
         for _ in range(SWEEPS):
             updates += self._ascend_active(goal)
-            linear, quadratic = frozen_values(
-                self.target, self.coef, self.scores, no_drift, found
-            )
-            _, primal = best_stretch(found, self.bound, quadratic)
-            self.sums = Sums(linear, primal, linear - 0.5 * quadratic)
-            self.solved = relative_gap(primal, self.sums.dual) <= goal
+            self._sum()
+            self.solved = relative_gap(self.sums.primal, self.sums.dual) <= goal
             if self.solved:
                 break
         return updates
+
+    def adopt(self, coef: Array, weights: Array) -> None:
+        """Go on from these coefficients and kernel weights."""
+        self.coef = coef
+        self.kernel.set_weights(weights)
+        self.scores = self.kernel.scores(coef)
+        self._sum()
+
+    def _sum(self) -> None:
+        no_drift, found = np.zeros_like(self.scores), np.empty(len(self.target))
+        linear, quadratic = frozen_values(
+            self.target, self.coef, self.scores, no_drift, found
+        )
+        _, primal = best_stretch(found, self.bound, quadratic)
+        self.sums = Sums(linear, primal, linear - 0.5 * quadratic)
 
     def _ascend_active(self, goal: float) -> int:
         """Sweeps over the rows that can change, with their part of the kernel only."""
@@ -113,8 +124,37 @@ class WorkingSet:
         return np.union1d(support, outside)
 
 
+class Doubt:
+    """What float64 leaves uncertain of products with large values that cancel.
+
+    A product of K_f and coef has terms of up to ||coef_i|| sqrt(K_f(i, i) K_f(j, j)),
+    and is known to the last digit of their sum. A certificate must not rest on less.
+    """
+
+    def __init__(self, bank: Bank) -> None:
+        self.roots = np.sqrt(np.maximum(bank.diagonals(), 0.0))  # (rows, blocks)
+
+    def of_margins(self, coef: Array, weights: Array) -> Array:
+        """Of the margin of every row, of two scores.
+
+        Fourfold: coefficients and weights are rounded again as they become a model.
+        """
+        return np.asarray(self.roots @ (8.0 * EPS * weights * self._sums(coef)))
+
+    def longer(self, coef: Array, theta_norms: Array) -> Array:
+        """Norms ||theta_f|| that are at least the true ones."""
+        return np.sqrt(np.square(theta_norms) + EPS * np.square(self._sums(coef)))
+
+    def _sums(self, coef: Array) -> Array:
+        return np.asarray(np.linalg.norm(coef, axis=1) @ self.roots)
+
+
 def stretched(
-    scores: Array, target: Index, bound: Array, norm_value: float
+    scores: Array,
+    target: Index,
+    bound: Array,
+    norm_value: float,
+    doubt: Array | float = 0.0,
 ) -> tuple[float, float]:
     """The best multiple of a model with the hinge loss, and its value times C W.
 
@@ -125,8 +165,11 @@ def stretched(
         Labels, and the weights of the losses.
     norm_value : float
         The regularizer of the model itself.
+    doubt : array of shape (rows,), optional
+        By how much less the margins may be.
     """
-    stretch, value = best_stretch(margins(scores, target), bound, 2.0 * norm_value)
+    least = margins(scores, target) - doubt
+    stretch, value = best_stretch(least, bound, 2.0 * norm_value)
     return float(stretch), float(value)
 
 
