@@ -43,6 +43,7 @@ LONG = (
     "streaming",
     "budgets",
     "killed",
+    "soak",
     "approximations",
     "smooth_wrapper",
     "interactions",
