@@ -44,6 +44,7 @@ LONG = (
     "budgets",
     "killed",
     "soak",
+    "stress",
     "approximations",
     "smooth_wrapper",
     "interactions",
