@@ -45,7 +45,7 @@ def random_feasible(
     total=st.floats(1e-3, 10.0),
 )
 def test_water_level_solves_its_equation(excess: np.ndarray, total: float) -> None:
-    level = _water_level(excess, np.empty_like(excess), total)
+    level = _water_level(excess, total)
     filled = np.minimum(0.0, excess - level).sum()
     assert filled == pytest.approx(-total, rel=1e-9, abs=1e-9)
 

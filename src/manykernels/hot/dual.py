@@ -17,25 +17,27 @@ LONGEST_STRETCH = 2.0
 HALVINGS = 53  # of an interval: to the last bit
 
 
-@njit(cache=True)
-def _water_level(excess, sorted_excess, total):
-    """The level b with sum_k min(0, excess_k - b) = -total, by sorting `excess`."""
-    n = len(excess)
-    for k in range(n):
-        value = excess[k]
-        place = k
-        while place > 0 and sorted_excess[place - 1] > value:
-            sorted_excess[place] = sorted_excess[place - 1]
-            place -= 1
-        sorted_excess[place] = value
-    below = 0.0
-    level = 0.0
-    for count in range(1, n + 1):
-        below += sorted_excess[count - 1]
-        level = (below + total) / count
-        if count == n or level <= sorted_excess[count]:
-            break
-    return level
+@njit(cache=True, fastmath=True)
+def _water_level(excess, total):
+    """The level b with sum_k min(0, excess_k - b) = -total.
+
+    From above, by the mean over the entries below the last level (Michelot 1986): the
+    set only shrinks, and few entries are below the first level.
+    """
+    level = excess[0]
+    for k in range(1, len(excess)):
+        level = min(level, excess[k])
+    level += total
+    count = len(excess) + 1
+    while True:
+        before, count, below = count, 0, total
+        for k in range(len(excess)):
+            if excess[k] < level:
+                below += excess[k]
+                count += 1
+        if count == 0 or count == before:  # none where total is lost in rounding
+            return level
+        level = below / count
 
 
 @njit(cache=True, fastmath=True, nogil=True)
@@ -50,7 +52,6 @@ def dual_sweeps(gram, target, bound, coef, scores, drift, orders, goal):
     """
     n_outputs, n_rows = scores.shape
     excess = np.empty(n_outputs)
-    work = np.empty(n_outputs)
     margins = np.empty(n_rows)
     updates = 0
     for sweep in range(len(orders)):
@@ -70,7 +71,7 @@ def dual_sweeps(gram, target, bound, coef, scores, drift, orders, goal):
                 gradient = scores[k, i] + drift[k, i] + (0.0 if right else 1.0)
                 upper = bound[i] if right else 0.0
                 excess[k] = coef[i, k] - gradient / curvature - upper
-            level = _water_level(excess, work, bound[i])
+            level = _water_level(excess, bound[i])
             negligible = NEGLIGIBLE * min(bound[i], 1.0 / curvature)
             for k in range(n_outputs):
                 upper = bound[i] if k == own else 0.0

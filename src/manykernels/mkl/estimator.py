@@ -173,8 +173,11 @@ class MKLEstimator(Saved, RowsEstimator):
         ):
             return None
         start = self._model.expansion(problem.norm)
-        coef = np.zeros((kernels.n_train, n_outputs))
-        coef[known.support] = start.coef
+        coef = getattr(self, "dual_point_", None)
+        # Near p = 1 only the dual point has the bound: the model serves its weights.
+        if coef is None or len(coef) != kernels.n_train:
+            coef = np.zeros((kernels.n_train, n_outputs))
+            coef[known.support] = start.coef
         rows = slice(None) if kernels.support is None else kernels.support
         return Expansion(coef[rows], start.weights)
 

@@ -30,6 +30,9 @@ def warm_up() -> None:
     for loss in CLASS_LOSSES:
         MKLClassifier("rbf; linear", loss=loss, random_state=0).fit(X, y)
     MKLClassifier("rbf; linear", solver="obscure", random_state=0).fit(X, y)
+    stack = np.stack([X @ X.T, (X @ X.T + 1.0) ** 2], axis=2)
+    for given in (stack, stack.astype(np.float32)):
+        MKLClassifier("precomputed", random_state=0).fit(given, y)
     MKLClassifierCV("rbf; linear", ps=1.5, Cs=1.0, cv=2, random_state=0).fit(X, y)
     for loss in VALUE_LOSSES:
         MKLRegressor("rbf; linear", loss=loss, random_state=0).fit(X, y)

@@ -184,6 +184,15 @@ class AscentRounds(Resumable):
         self.rows = self._first_rows()
         self.doubt = Doubt(problem.bank)
         self._work: WorkingSet | None = None
+        if problem.norm.p == 1.0 and self.coef.any():
+            self._bound_by_start()
+
+    def _bound_by_start(self) -> None:
+        """The start's own bound: at p = 1 a round's point has a worse one."""
+        own = np.take_along_axis(self.coef, self.problem.target[:, None], axis=1)
+        norms = block_norms(self.problem.bank, self.coef)
+        longest = self.doubt.longer(self.coef, norms)
+        self.mixture.add(self.coef, float(own.sum()), longest)
 
     def iterates(self) -> Iterator[Iterate | None]:
         """One item a round: an iterate for all the rows, None for a working set.
