@@ -87,7 +87,8 @@ def test_prox_shrinks_in_order(
     prox: Prox, penalty: Penalty, b: np.ndarray, step: float
 ) -> None:
     got = prox(b, step)
-    assert np.all(got <= b * (1.0 + 1e-14))  # a tiny step is lost in rounding
+    # A tiny step is lost in rounding, and numbers near the smallest have few digits.
+    assert np.all(got <= b * (1.0 + 1e-14) + 1e-300)
     order = np.argsort(b, kind="stable")
     assert np.all(np.diff(got[order]) >= -1e-12)
     assert np.allclose(prox(b, 0.0), b)

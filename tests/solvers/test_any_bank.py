@@ -93,8 +93,9 @@ def test_every_solver_takes_it(
     result = solver.solve(toy)
     assert optimum * (1 - 1e-6) <= result.objective <= optimum * (1 + distance)
     same = solver.solve(problem)
+    # Both are certified to 1e-4, and sums are rounded in another order.
     assert result.objective == pytest.approx(
-        same.objective, rel=max(1e-6, 1e-2 * distance)
+        same.objective, rel=max(1e-4, 1e-2 * distance)
     )
     anew = problem.objective(result.model)
     assert result.objective == pytest.approx(anew, rel=1e-6)

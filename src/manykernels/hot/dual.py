@@ -35,7 +35,8 @@ def _water_level(excess, total):
             if excess[k] < level:
                 below += excess[k]
                 count += 1
-        if count == 0 or count == before:  # none where total is lost in rounding
+        # Rounding may lose the total, and so every entry, or bring an entry back.
+        if count == 0 or count >= before:
             return level
         level = below / count
 

@@ -10,7 +10,7 @@ from manykernels.mkl.classifier_cv import MKLClassifierCV
 from manykernels.mkl.regressor import MKLRegressor
 from manykernels.mkl.regressor_cv import MKLRegressorCV
 
-N_ROWS = 60
+N_ROWS = 120  # enough for a fit's online stage
 
 
 def warm_up() -> None:
