@@ -90,8 +90,7 @@ class WorkingSet:
         coef = before.copy()
         scores = np.ascontiguousarray(self.scores[:, active])
         orders = np.tile(np.arange(len(active)), (SWEEPS, 1))
-        for order in orders:
-            self.rng.shuffle(order)
+        self.rng.permuted(orders, axis=1, out=orders)
         _, updates = dual_sweeps(
             self.kernel.square(active),
             self.target[active],
