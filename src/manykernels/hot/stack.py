@@ -72,8 +72,6 @@ def quadratic_forms(values, steps, n_blocks, coef, support, start, stop):
 
 
 # --- given stacks, kernels last -------------------------------------------------------
-# Inner loops over the kernels are written four at a time: there are few kernels, and
-# what the compiler makes of a short loop of unknown length costs more than the work.
 
 
 @njit(cache=True, nogil=True)
@@ -81,71 +79,36 @@ def stack_facts(stack, tile, bands, start, stop):
     """Per kernel: largest |K_ij|, largest |K_ij - K_ji|, and a sum that NaN spoils.
 
     For `tile` rows from each of bands[start:stop], right of the diagonal, and their
-    mirror images: every value is read from memory once. Sums and maxima run along
-    whole rows of a tile, one for each of its columns, and meet at the end.
+    mirror images: every value is read from memory once.
     """
     n_rows, n_blocks = stack.shape[0], stack.shape[2]
-    width = tile * n_blocks
-    largest = np.zeros(width, stack.dtype)
-    gap = np.zeros(width, stack.dtype)
-    total = np.zeros(width, stack.dtype)
-    mirrored = np.empty((tile, width), stack.dtype)
-    by_four = n_blocks - n_blocks % 4
+    facts = np.zeros((3, n_blocks), stack.dtype)
+    largest, gap, total = facts[0], facts[1], facts[2]
     for band in range(start, stop):
         first = bands[band]
         last = min(first + tile, n_rows)
         for left in range(first, n_rows, tile):
-            right = min(left + tile, n_rows)
-            for j in range(left, right):
-                for i in range(first, last):
-                    source = stack[j, i]
-                    target = mirrored[i - first, (j - left) * n_blocks :]
-                    for f in range(0, by_four, 4):
-                        a, b = source[f], source[f + 1]
-                        c, d = source[f + 2], source[f + 3]
-                        target[f] = a
-                        target[f + 1] = b
-                        target[f + 2] = c
-                        target[f + 3] = d
-                    for f in range(by_four, n_blocks):
-                        target[f] = source[f]
-            n_values = (right - left) * n_blocks
             for i in range(first, last):
-                row = stack[i, left:right].reshape(n_values)
-                mirror = mirrored[i - first]
-                for k in range(n_values):
-                    total[k] += row[k] + mirror[k]
-                for k in range(n_values):
-                    largest[k] = max(largest[k], abs(row[k]))
-                for k in range(n_values):
-                    gap[k] = max(gap[k], abs(row[k] - mirror[k]))
-    facts = np.zeros((3, n_blocks))
-    for k in range(width):
-        f = k % n_blocks
-        facts[0, f] = max(facts[0, f], largest[k])
-        facts[1, f] = max(facts[1, f], gap[k])
-        facts[2, f] += total[k]
+                for j in range(left, min(left + tile, n_rows)):
+                    for f in range(n_blocks):
+                        value, mirrored = stack[i, j, f], stack[j, i, f]
+                        largest[f] = max(largest[f], abs(value))
+                        gap[f] = max(gap[f], abs(value - mirrored))
+                        total[f] += value + mirrored
     return facts
 
 
 @njit(cache=True, fastmath=True, nogil=True)
 def combine_given(stack, weights, rows, out, start, stop):
     """out[a, j] = sum_f weights[f] * stack[rows[a], j, f] for a in start..stop."""
-    n_columns, n_blocks = stack.shape[1], stack.shape[2]
-    by_four = n_blocks - n_blocks % 4
+    shares = weights.astype(out.dtype)  # conversions would cost more than the sums
     for a in range(start, stop):
         values = stack[rows[a]]
-        for j in range(n_columns):
-            row = values[j]
-            s = t = u = v = 0.0
-            for f in range(0, by_four, 4):
-                s += weights[f] * row[f]
-                t += weights[f + 1] * row[f + 1]
-                u += weights[f + 2] * row[f + 2]
-                v += weights[f + 3] * row[f + 3]
-            for f in range(by_four, n_blocks):
-                s += weights[f] * row[f]
-            out[a, j] = (s + t) + (u + v)
+        for j in range(stack.shape[1]):
+            total = out.dtype.type(0.0)
+            for f in range(stack.shape[2]):
+                total += shares[f] * values[j, f]
+            out[a, j] = total
 
 
 @njit(cache=True, nogil=True)

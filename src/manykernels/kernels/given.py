@@ -32,7 +32,7 @@ from manykernels.kernels.columns import select_columns
 
 SYMMETRY_TOLERANCE = 1e-5
 ROUNDING = 1e-6  # of the largest value: what rounding alone does to symmetry
-TILE_BYTES = 64 << 10  # of a stack, checked at a time: it stays in a core's cache
+TILE_BYTES = 8 << 10  # of a stack, checked at a time: it stays in the fastest cache
 
 
 @dataclass(frozen=True, repr=False)
