@@ -13,8 +13,6 @@ from manykernels.hot.lazy import njit
 # Relative to a row's bound, or of its own score: less is rounding, not progress.
 NEGLIGIBLE = 1e-13
 
-LEAP = 4  # sweeps between leaps
-FARTHEST = 50.0  # times the way of these sweeps
 LONGEST_STRETCH = 2.0
 HALVINGS = 53  # of an interval: to the last bit
 
@@ -50,131 +48,50 @@ def dual_sweeps(gram, target, bound, coef, scores, drift, orders, goal):
     coef (rows, outputs) changes in place. scores (outputs, rows) = (gram @ coef).T
     at the start; drift, zero at the start, takes their change. The drift stays small,
     so it may be float32, which halves the memory traffic, while the scores stay
-    float64. One sweep per row of `orders`, and a leap after every few; stops early once
-    the relative duality gap of this problem is at most `goal`. Returns (sweeps,
-    updates).
+    float64. One sweep per row of `orders`; stops early once the relative duality gap
+    of this problem is at most `goal`. Returns (sweeps, updates).
     """
-    margins = np.empty(len(target))
-    excess = np.empty(len(scores))
-    start, way = coef.copy(), np.zeros_like(coef)
-    start_drift, way_drift = drift.copy(), np.zeros_like(drift)
+    n_outputs, n_rows = scores.shape
+    excess = np.empty(n_outputs)
+    margins = np.empty(n_rows)
     updates = 0
     for sweep in range(len(orders)):
-        updates += _sweep(
-            gram, target, bound, coef, scores, drift, orders[sweep], excess
-        )
-        if sweep % LEAP == LEAP - 1:
-            _turn(coef, drift, start, start_drift, way, way_drift)
-            updates += _leap(
-                gram, target, bound, coef, scores, drift, way, way_drift, excess
-            )
-            start[:] = coef
-            start_drift[:] = drift
+        for i in orders[sweep]:
+            curvature = gram[i, i]
+            own = target[i]
+            if curvature <= 0.0:
+                # The row is invisible to the kernel: no score can change, so the
+                # linear term alone decides.
+                coef[i] = 0.0
+                coef[i, own] = bound[i]
+                coef[i, 1 if own == 0 else 0] = -bound[i]
+                continue
+            # The row's optimum projects coef - gradient / curvature on its domain.
+            for k in range(n_outputs):
+                right = k == own
+                gradient = scores[k, i] + drift[k, i] + (0.0 if right else 1.0)
+                upper = bound[i] if right else 0.0
+                excess[k] = coef[i, k] - gradient / curvature - upper
+            level = _water_level(excess, bound[i])
+            negligible = NEGLIGIBLE * min(bound[i], 1.0 / curvature)
+            for k in range(n_outputs):
+                upper = bound[i] if k == own else 0.0
+                value = upper + min(0.0, excess[k] - level)
+                change = value - coef[i, k]
+                if abs(change) <= negligible:
+                    continue
+                coef[i, k] = value
+                updates += 1
+                row = gram[i]
+                moving = drift[k]
+                step = drift.dtype.type(change)
+                for j in range(n_rows):
+                    moving[j] += step * row[j]
         linear, quadratic = frozen_values(target, coef, scores, drift, margins)
         _, primal = best_stretch(margins, bound, quadratic)
         if primal - linear + 0.5 * quadratic <= goal * primal:
             return sweep + 1, updates
     return len(orders), updates
-
-
-@njit(cache=True, fastmath=True, nogil=True)
-def _sweep(gram, target, bound, coef, scores, drift, order, excess):
-    """One row after the other; returns the number of coefficients that changed."""
-    n_outputs = len(scores)
-    updates = 0
-    for i in order:
-        curvature = gram[i, i]
-        own = target[i]
-        if curvature <= 0.0:
-            # The row is invisible to the kernel: no score can change, so the
-            # linear term alone decides.
-            coef[i] = 0.0
-            coef[i, own] = bound[i]
-            coef[i, 1 if own == 0 else 0] = -bound[i]
-            continue
-        # The row's optimum projects coef - gradient / curvature on its domain.
-        for k in range(n_outputs):
-            right = k == own
-            gradient = scores[k, i] + drift[k, i] + (0.0 if right else 1.0)
-            upper = bound[i] if right else 0.0
-            excess[k] = coef[i, k] - gradient / curvature - upper
-        level = _water_level(excess, bound[i])
-        negligible = NEGLIGIBLE * min(bound[i], 1.0 / curvature)
-        for k in range(n_outputs):
-            upper = bound[i] if k == own else 0.0
-            value = upper + min(0.0, excess[k] - level)
-            change = value - coef[i, k]
-            if abs(change) > negligible:
-                coef[i, k] = value
-                _add_row(drift[k], gram[i], change)
-                updates += 1
-    return updates
-
-
-@njit(cache=True, fastmath=True, nogil=True)
-def _add_row(moving, row, change):
-    step = moving.dtype.type(change)
-    for j in range(len(row)):
-        moving[j] += step * row[j]
-
-
-@njit(cache=True, fastmath=True, nogil=True)
-def _turn(coef, drift, start, start_drift, way, way_drift):
-    """Make `way` the way from `start`, conjugate to the way before it.
-
-    Sweeps creep along the valleys of an ill-conditioned kernel. Their sum points along
-    the valley, and ways with <way, K last way> = 0 do not undo each other: these are
-    conjugate gradients with a few sweeps as the preconditioner. `way_drift` = K way.
-    """
-    n_rows, n_outputs = coef.shape
-    crossing = 0.0
-    length = 0.0
-    for k in range(n_outputs):
-        for i in range(n_rows):
-            crossing += (coef[i, k] - start[i, k]) * way_drift[k, i]
-            length += way[i, k] * way_drift[k, i]
-    share = -crossing / length if length > 0.0 else 0.0
-    for k in range(n_outputs):
-        for i in range(n_rows):
-            way[i, k] = coef[i, k] - start[i, k] + share * way[i, k]
-            change = drift[k, i] - start_drift[k, i] + share * way_drift[k, i]
-            way_drift[k, i] = change
-
-
-@njit(cache=True, fastmath=True, nogil=True)
-def _leap(gram, target, bound, coef, scores, drift, way, way_drift, excess):
-    """Go on along `way` as far as is best without bounds, and project on the bounds.
-
-    Returns the number of coefficients that the bounds corrected.
-    """
-    n_outputs, n_rows = scores.shape
-    slope = 0.0
-    curvature = 0.0
-    for k in range(n_outputs):
-        for i in range(n_rows):
-            right = 1.0 if target[i] == k else 0.0
-            slope += way[i, k] * (right - scores[k, i] - drift[k, i])
-            curvature += way[i, k] * way_drift[k, i]
-    if slope <= 0.0 or curvature <= 0.0:
-        return 0
-    length = min(slope / curvature, FARTHEST)
-    updates = 0
-    for k in range(n_outputs):
-        _add_row(drift[k], way_drift[k], length)
-    for i in range(n_rows):
-        own = target[i]
-        for k in range(n_outputs):
-            upper = bound[i] if k == own else 0.0
-            excess[k] = coef[i, k] + length * way[i, k] - upper
-        level = _water_level(excess, bound[i])
-        for k in range(n_outputs):
-            upper = bound[i] if k == own else 0.0
-            coef[i, k] = upper + min(0.0, excess[k] - level)
-            change = coef[i, k] - upper - excess[k]
-            if abs(change) > NEGLIGIBLE * bound[i]:
-                _add_row(drift[k], gram[i], change)
-                updates += 1
-    return updates
 
 
 @njit(cache=True, fastmath=True, nogil=True)
