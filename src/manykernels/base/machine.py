@@ -81,15 +81,16 @@ def parse_bytes(limit: int | float | str) -> int:
     >>> parse_bytes("1KiB")
     1024
     """
-    if isinstance(limit, (int, float)) and not isinstance(limit, bool) and limit > 0:
-        return int(limit)
+    if isinstance(limit, (int, float)) and not isinstance(limit, bool):
+        if 0 < limit < np.inf:
+            return int(limit)
     match = re.fullmatch(SIZE, str(limit), re.IGNORECASE)
     try:
         if match is not None and float(match[1]) > 0:
             base = 1024 if match[3] else 1000
             power = PREFIXES.index((match[2] or "").upper())
             return int(float(match[1]) * base**power)
-    except ValueError:
+    except (ValueError, OverflowError):
         pass
     raise ValueError(
         f"memory_limit must be a positive number of bytes or text such as '4GB', got "

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from manykernels.banks import Storage
+from manykernels.base.machine import parse_bytes
 from manykernels.inputs.parameters import (
     Flag,
     Function,
@@ -72,6 +73,7 @@ SHARED: Rules = {
     "psd": OneOf("check", "clip", "skip"),
     "approximate": ReadBy(read_approximation, optional=True),
     "storage": ReadBy(Storage.of, word="auto"),
+    "memory_limit": ReadBy(parse_bytes, optional=True),
     "callback": Function(optional=True),
 }
 CLASSIFIER: Rules = {

@@ -49,7 +49,8 @@ class CombinedKernelClassifier(MKLClassifier):
 
     _model: Any  # some combinations have models of another kind
     _rules: ClassVar[Rules] = {
-        name: SHARED[name] for name in ("C", "tol", "max_iter", "psd", "storage")
+        name: SHARED[name]
+        for name in ("C", "tol", "max_iter", "psd", "storage", "memory_limit")
     }
 
     def __init_subclass__(cls, **options: Any) -> None:
