@@ -38,6 +38,7 @@ CONTESTS = (  # have a quick version
 LONG = (
     "mnist_speed",
     "mnist_large",
+    "missing_views",
     "scaling",
     "storages",
     "streaming",

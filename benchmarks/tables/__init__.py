@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contest.tables import TABLES as CONTESTS
 from contest.tables import Load, Rows
 
-from tables import classification, solving, structured
+from tables import classification, solving, structured, views
 
 TABLES: dict[str, Callable[[Load, str], Rows]] = {
     **CONTESTS,
@@ -23,6 +23,8 @@ TABLES: dict[str, Callable[[Load, str], Rows]] = {
     "mnist_large": classification.mnist_large,
     "approximations": classification.approximations,
     "default_p": classification.default_p,
+    "missing_views": views.missing_views,
+    "missing_at_predict": views.missing_at_predict,
     "half_precision": solving.half_precision,
     "storages": solving.storages,
     "scaling": solving.scaling,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from manykernels.banks import Storage
     from manykernels.chains import SequenceLabeler
     from manykernels.files import load
+    from manykernels.inputs.views import Views
     from manykernels.mkl import (
         MKLClassifier,
         MKLClassifierCV,
@@ -44,6 +45,7 @@ __all__ = [
     "PolynomialMKLRegressor",
     "SequenceLabeler",
     "Storage",
+    "Views",
     "__version__",
     "banks",
     "chains",
@@ -74,6 +76,7 @@ HOMES = {
     "PolynomialMKLRegressor": "products",
     "SequenceLabeler": "chains",
     "Storage": "banks",
+    "Views": "inputs.views",
     "kernel_alignments": "mkl",
     "load": "files",
     "rank_kernels": "mkl",

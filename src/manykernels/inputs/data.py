@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,77 +24,9 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from manykernels.inputs.parameters import read_approximation
 from manykernels.inputs.refusals import plain_refusals
-from manykernels.kernels import (
-    Kernel,
-    approximate_kernels,
-    as_kernels,
-    reads_matrices,
-    select_columns,
-)
 
-
-class RowsEstimator(BaseEstimator):
-    """An estimator whose parameter `kernels` says what X must be."""
-
-    def _check_X(self, X: Any, reset: bool, min_rows: int = 1) -> Any:
-        check = check_matrices if reads_matrices(self.kernels) else check_table
-        return check(self, X, reset, min_rows)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        given = reads_matrices(self.kernels)
-        tags.input_tags.pairwise = given
-        tags.input_tags.three_d_array = given
-        tags.input_tags.sparse = not given
-        return tags
-
-
-def training_kernels(kernels: Any, X: Any, approximate: Any = None) -> list[Kernel]:
-    """The kernels, with callable column selectors applied to X as it was passed.
-
-    Selectors such as `make_column_selector` read the names and types of a data
-    frame, which are gone once X has been checked. Kernels that say nothing of an
-    approximation get this one.
-    """
-    chosen = as_kernels(kernels)
-    _require_plain_names(chosen, X)
-    for k, kernel in enumerate(chosen):
-        if callable(kernel.columns):
-            chosen[k] = _with_columns(kernel, X)
-    if approximate is None:
-        return chosen
-    return approximate_kernels(chosen, *read_approximation(approximate))
-
-
-def _require_plain_names(kernels: Sequence[Kernel], X: Any) -> None:
-    """Raise where columns are asked for by name, and have names that are no text."""
-    wanted = [name for kernel in kernels for name in _asked(kernel.columns)]
-    names = list(getattr(X, "columns", ()))
-    odd = [name for name in names if not isinstance(name, str)]
-    if wanted and odd:
-        raise ValueError(
-            f"X must have texts as column names for a kernel on {wanted[0]!r}, got "
-            f"{odd[0]!r}; rename them, for instance with X.columns = "
-            "['_'.join(map(str, name)) for name in X.columns]."
-        )
-
-
-def _asked(columns: Any) -> list[str]:
-    items = columns if isinstance(columns, tuple) else (columns,)
-    return [item for item in items if isinstance(item, str)]
-
-
-def _with_columns(kernel: Kernel, X: Any) -> Kernel:
-    if kernel.family == "given":
-        raise TypeError(
-            f"kernel {kernel.label!r} picks matrices of a stack by position, got the "
-            f"selector {kernel.columns!r}; pass for instance columns=[0, 2]."
-        )
-    table = X if hasattr(X, "shape") else np.asarray(X)
-    chosen = select_columns(kernel.columns, table, None)
-    return replace(kernel, columns=np.arange(table.shape[1])[chosen].tolist())
+logger = logging.getLogger(__name__)
 
 
 @plain_refusals()
@@ -102,30 +36,67 @@ def check_table(
     reset: bool,
     min_rows: int = 1,
     sparse: bool = True,
+    used: Callable[[], np.ndarray] | None = None,
 ) -> Any:
-    """Feature tables: dense or CSR, finite, with remembered column names."""
+    """Feature tables: dense or CSR, finite, with remembered column names.
+
+    `used` says which columns are read at all; only these must hold finite numbers.
+    """
     if getattr(getattr(X, "dtype", None), "kind", "x") in "mM":
         raise _no_number(np.asarray(X).ravel()[0], 0)
+    validate = partial(
+        validate_data,
+        estimator,
+        reset=reset,
+        accept_sparse="csr" if sparse else False,
+        dtype=[np.float64, np.float32],
+        ensure_all_finite=False,
+        ensure_min_samples=min_rows,
+    )
     try:
-        X = validate_data(
-            estimator,
-            X,
-            reset=reset,
-            accept_sparse="csr" if sparse else False,
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=False,
-            ensure_min_samples=min_rows,
-        )
-    except (TypeError, ValueError) as error:
-        _require_numbers(X)
-        raise error
-    values = X.data if sp.issparse(X) else X
+        table = validate(X)
+    except (TypeError, ValueError):
+        blanked = None if used is None else without_unused(X, used)
+        _require_numbers(X if blanked is None else blanked)
+        if blanked is None:
+            raise
+        table = validate(blanked)
+    values = table.data if sp.issparse(table) else table
     # The sum is finite if all values are, and costs no array of its own; it may
     # also overflow, so the values have the last word.
     with np.errstate(over="ignore", invalid="ignore"):
-        if not np.isfinite(values.sum()) and not np.isfinite(values).all():
-            raise _not_finite(X, getattr(estimator, "feature_names_in_", None))
-    return X
+        if np.isfinite(values.sum()) or np.isfinite(values).all():
+            return table
+    if used is not None and not sp.issparse(table):
+        table = np.where(used(), table, 0.0).astype(table.dtype)
+        if np.isfinite(table).all():
+            return table
+    raise _not_finite(table, getattr(estimator, "feature_names_in_", None))
+
+
+def without_unused(X: Any, used: Callable[[], np.ndarray]) -> Any | None:
+    """A table with zeros in the columns that nobody reads; None where there is none.
+
+    Examples
+    --------
+    >>> table = np.array([["ann", 1.0]], dtype=object)
+    >>> without_unused(table, lambda: np.array([False, True])).tolist()
+    [[0.0, 1.0]]
+    """
+    if sp.issparse(X) or len(getattr(X, "shape", ())) != 2:
+        return None
+    read = used()
+    unused = np.flatnonzero(~read)
+    if not len(unused) or len(read) != X.shape[1]:
+        return None
+    columns = getattr(X, "columns", None)
+    logger.info("%d columns that no kernel reads are ignored", len(unused))
+    if columns is None:
+        table = np.array(X, dtype=object)
+        table[:, unused] = 0.0
+        return table
+    zeros = dict.fromkeys([columns[k] for k in unused], 0.0)
+    return X.assign(**zeros) if hasattr(X, "assign") else X.with_columns(**zeros)
 
 
 def _require_numbers(X: Any) -> None:

@@ -74,6 +74,14 @@ class CheckedKernels:
         )
         return sp.csr_matrix(shape) if sparse else np.zeros(shape)
 
+    def columns_read(self) -> Values:
+        """Positions of the columns that some kernel reads, in order."""
+        read = np.zeros(self.n_columns, dtype=bool)
+        for group in self.groups:
+            if not isinstance(group, GivenGroup) and group.family != "constant":
+                read[group.columns] = True
+        return np.flatnonzero(read)
+
     def n_feature_columns(self) -> list[int]:
         """Columns of every kernel's explicit features; 0 where it is not evaluated."""
         columns = [0] * self.n_kernels

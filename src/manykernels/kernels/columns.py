@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from numbers import Integral
@@ -65,9 +65,11 @@ def select_columns(
     ----------
     columns : None, int, str, slice, sequence or callable
         All columns, an index, a name or glob, a slice, several of these, a boolean
-        mask, or a function that takes X and returns any of the former.
-    X : array, sparse matrix or data frame of shape (n_samples, n_features)
-        Only its shape and column names are read.
+        mask, or a function that takes X and returns any of the former. Where X has
+        views, their names stand for all their columns, and ``slice("view", what)``
+        for some: a name or glob, an index, or a range such as "0-13".
+    X : array, sparse matrix, data frame or joined views, (n_samples, n_features)
+        Only its shape, column names and views are read.
     feature_names : sequence of str, optional
         Names of the columns; taken from a data frame if not given.
 
@@ -94,8 +96,13 @@ def select_columns(
     n = int(X.shape[1])
     if chosen is None:
         return slice(0, n)
+    views: Mapping[str, range] = getattr(X, "views", {})
     if isinstance(chosen, slice):
+        if chosen.start in views and isinstance(chosen.start, str):
+            return _in_view(chosen, names or (), views)
         return _checked_slice(chosen, n, names)
+    if isinstance(chosen, str) and chosen in views:
+        return slice(views[chosen].start, views[chosen].stop)
     if isinstance(chosen, str | int | np.integer):
         chosen = (chosen,)
     items = chosen.tolist() if hasattr(chosen, "tolist") else list(chosen)
@@ -104,7 +111,8 @@ def select_columns(
         index = _from_mask(items, n)
     else:
         for item in items:
-            index += _from_item(item, n, names)
+            whole = views.get(item) if isinstance(item, str) else None
+            index += _from_item(item, n, names) if whole is None else whole
     if len(index) == 0:
         raise ValueError(
             f"a kernel needs at least one column, got none from {chosen!r}; "
@@ -145,6 +153,30 @@ def _from_name(name: str, names: Sequence[str] | None) -> list[int]:
         hint = f"; the closest name is {close[0]!r}" if close else ""
         raise ValueError(f"column {name!r} is not among the columns of X{hint}.")
     return found
+
+
+def _in_view(
+    columns: slice, names: Sequence[str], views: Mapping[str, range]
+) -> Selection:
+    """Columns of one view: ``slice("view", what)``."""
+    view, what, span = columns.start, columns.stop, views[columns.start]
+    if columns.step is not None:
+        raise ValueError(
+            f"columns of a view must be a name, an index or a range, got a step "
+            f"{columns.step!r} for {view!r}; write for instance {view}:0-13."
+        )
+    if isinstance(what, str) and (found := RANGE.fullmatch(what)):
+        first, last = int(found[1]), int(found[2])
+        what = slice(first, last + 1) if last < len(span) else last
+    if isinstance(what, int) and not -len(span) <= what < len(span):
+        raise ValueError(
+            f"column index of the view {view!r} must be below {len(span)}, got {what}; "
+            "count from 0."
+        )
+    if isinstance(what, str):
+        return np.asarray(_from_name(f"{view}:{what}", names), dtype=np.intp)
+    chosen = span if what is None else np.arange(span.start, span.stop)[what]
+    return np.atleast_1d(np.asarray(chosen, dtype=np.intp))
 
 
 def _from_mask(mask: Sequence[Any], n: int) -> list[int]:

@@ -74,9 +74,14 @@ def _join_scaling(scaling: Scaling, side: Side, diagonal: Any) -> Scaling:
     def join(old: Any, new: Any) -> Any:
         return None if old is None else np.concatenate([old, new])
 
+    norms = scaling.norms
+    if side.factors is not None and norms is None:  # the first rows that lack a view
+        norms = np.ones(len(scaling.diagonal))
+    elif norms is not None and side.norms is None:
+        side = replace(side, norms=np.ones(len(diagonal)))
     return replace(
         scaling,
         diagonal=np.concatenate([scaling.diagonal, diagonal]),
-        norms=join(scaling.norms, side.norms),
+        norms=join(norms, side.norms),
         means=join(scaling.means, side.means),
     )

@@ -30,6 +30,7 @@ from manykernels.kernels.given import (
     fit_given,
     read_stack,
 )
+from manykernels.kernels.joined import row_factors
 from manykernels.kernels.maps import MappedGroup
 from manykernels.kernels.psd import Clip, Psd, make_psd
 from manykernels.kernels.rows import (
@@ -43,6 +44,7 @@ from manykernels.kernels.rows import (
 )
 from manykernels.kernels.scaling import (
     Scaling,
+    Seen,
     add_between,
     against,
     between,
@@ -169,6 +171,7 @@ class KernelSet(CheckedKernels):
         given, precision = _check_options(kernels, dtype, psd)
         resolved = list(kernels)
         groups: list[Group] = []
+        seen: list[Seen] = []
         if given:
             matrices = read_stack(X)
             n_columns, n_train = len(matrices), len(matrices[0])
@@ -176,20 +179,23 @@ class KernelSet(CheckedKernels):
             resolved, names, groups[:] = fit_given(
                 kernels, matrices, feature_names, copies, precision
             )
+            seen = [Seen(copies)] * len(groups)
         else:
             X = as_table(X)
             n_train, n_columns = map(int, X.shape)
             copies = row_copies(sample_weight, n_train)
             names = unique_names(list(map(attrgetter("label"), kernels)))
-            data = (resolved, names, X, copies, precision)
             rng = np.random.default_rng(random_state)
             for columns, members in shared_columns(resolved, X, feature_names):
-                if resolved[members[0]].approximate is None:
+                first = resolved[members[0]]
+                factors = row_factors(X, columns, first.family)
+                seen.append(Seen.of(copies, factors, names[members[0]]))
+                data = (resolved, names, X, seen[-1].copies, precision)
+                if first.approximate is None:
                     groups.append(FeatureGroup.fit(columns, members, *data))
                 else:
                     groups.append(MappedGroup.fit(columns, members, *data, rng))
-        shares = copies / copies.sum()
-        scalings = fit_scalings(groups, resolved, names, shares, precision)
+        scalings = fit_scalings(groups, resolved, names, seen, precision)
         clips: list[Clip | None] = [None] * len(resolved)
         fitted = cls(
             resolved, names, groups, scalings, n_columns, n_train, precision, clips

@@ -86,9 +86,7 @@ class FusedTile:
             for rows, ids in zip(self.rows, self.sides, strict=True)
         )
         left += np.float32(found.offset)
-        # Rows that are normalized one by one have no common factor.
-        factor = scaling.factor if scaling.norms is None else 1.0
-        left_scale *= np.float32(weight * factor)
+        left_scale *= np.float32(weight * scaling.factor)
         slope, degree = np.float32(found.slope), found.degree
         scales = left_scale, right_scale
         add_values(self.shared, slope, left, right, degree, *scales, out)

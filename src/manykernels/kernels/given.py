@@ -109,6 +109,8 @@ class GivenRows:
     values: Values
     ids: Selection
 
+    factors: ClassVar[None] = None
+
     def __len__(self) -> int:
         """Count the rows."""
         return len(self.values)

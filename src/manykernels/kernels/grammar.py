@@ -76,6 +76,18 @@ def default_kernels() -> list[Kernel]:
     ]
 
 
+VIEW_WIDTHS = ("0.0625*median", "0.25*median", "median", "4*median", "16*median")
+
+
+def view_kernels(view: str) -> list[Kernel]:
+    """What a view is learned from where nothing is said: linear, and five widths.
+
+    >>> [kernel.label for kernel in view_kernels("mrna")][:2]
+    ['linear@mrna', 'rbf(gamma=0.0625*median)@mrna']
+    """
+    return [Linear(columns=view), *(RBF(gamma, columns=view) for gamma in VIEW_WIDTHS)]
+
+
 def as_kernels(spec: Any = None) -> list[Kernel]:
     """A list of kernels from any accepted description.
 
@@ -248,6 +260,8 @@ def _parse_columns(where: str, text: str) -> Columns:
         columns += _parse_column(part, text)
     if len(parts) == len(columns) == 1 and not RANGE.fullmatch(parts[0]):
         return columns[0]  # type: ignore[no-any-return]
+    # A slice of names among others is a column of a view: "mrna:age+mrna:dose".
+    columns = [_in_a_view(column) for column in columns]
     if slice in map(type, columns):
         raise ValueError(
             f"a slice of columns must stand alone, got {text!r}; write a range such as "
@@ -275,6 +289,14 @@ def _parse_column(part: str, text: str) -> list[Any]:
     if ":" in part:
         return [_parse_slice(part, text)]
     return [unquote(part)]
+
+
+def _in_a_view(column: Any) -> Any:
+    """``slice("view", "name")`` as one name; everything else as it is."""
+    if isinstance(column, slice) and isinstance(column.start, str):
+        if isinstance(column.stop, str) and column.step is None:
+            return f"{column.start}:{column.stop}"
+    return column
 
 
 def _parse_slice(part: str, text: str) -> slice:

@@ -26,6 +26,7 @@ from manykernels.base.stored import (
     storable,
 )
 from manykernels.kernels.base import DEFAULT_RANK, Kernel
+from manykernels.kernels.joined import row_factors
 from manykernels.kernels.landmarks import draw_landmarks
 from manykernels.kernels.rows import (
     PAIRWISE,
@@ -232,6 +233,11 @@ class MappedGroup:
     offset: ClassVar[None] = None
     full: ClassVar[bool] = False
 
+    @property
+    def columns(self) -> Selection:
+        """Positions in the table."""
+        return self.source.columns
+
     @classmethod
     def fit(
         cls,
@@ -265,7 +271,9 @@ class MappedGroup:
         if not self.members:
             return Rows(np.empty((X.shape[0], 0)), np.zeros(X.shape[0]))
         values = read_columns(X, self.source.columns, self.members, kernels, names)
-        return self.mapped(values, kernels, names, self.rows.values.dtype)
+        rows = self.mapped(values, kernels, names, self.rows.values.dtype)
+        rows.factors = row_factors(X, self.source.columns, self.source.family)
+        return rows
 
     def mapped(
         self, values: Any, kernels: Sequence[Kernel], names: Sequence[str], dtype: Any

@@ -31,6 +31,7 @@ from manykernels.base.stored import (
 )
 from manykernels.kernels.base import Kernel, require_nonnegative, require_range
 from manykernels.kernels.columns import select_columns
+from manykernels.kernels.joined import row_factors
 
 # gamma * ||x||^2 above which float32 inner products spoil the fifth digit of an RBF.
 SAFE_EXPONENT = 16.0
@@ -56,11 +57,15 @@ class Rows:
         Squared norms of ``values``, float64.
     shifts : array of shape (n,) or None
         s(x) with <x, y> = <x - o, y - o> + s(x) + s(y) for the offset o.
+    factors : array of shape (n,) or None
+        What multiplies each row in the kernels, zero where it is not there. Reference
+        rows have none: theirs are among the constants of the kernels.
     """
 
     values: Any
     squares: Values
     shifts: Values | None = None
+    factors: Values | None = None
 
     def __len__(self) -> int:
         """Count the rows."""
@@ -69,7 +74,8 @@ class Rows:
     def take(self, index: Selection) -> Rows:
         """Return the chosen rows (views if `index` is a slice)."""
         shifts = None if self.shifts is None else self.shifts[index]
-        return Rows(self.values[index], self.squares[index], shifts)
+        factors = None if self.factors is None else self.factors[index]
+        return Rows(self.values[index], self.squares[index], shifts, factors)
 
     def astype(self, dtype: Any) -> Rows:
         """The same rows in another precision; their norms stay as they are."""
@@ -77,7 +83,7 @@ class Rows:
             values = self.values.astype(dtype, copy=False)
         if isinstance(values, np.ndarray):
             values = np.ascontiguousarray(values)
-        return Rows(values, self.squares, self.shifts)
+        return Rows(values, self.squares, self.shifts, self.factors)
 
     def plain_squares(self) -> Values:
         """Squared norms with the offset put back."""
@@ -166,7 +172,9 @@ class FeatureGroup:
     def new(self, X: Any, kernels: Sequence[Kernel], names: Sequence[str]) -> Rows:
         """Select, check and prepare the columns of new rows."""
         values = read_columns(X, self.columns, self.members, kernels, names)
-        return prepare_rows(values, self.offset, self.rows.values.dtype)
+        rows = prepare_rows(values, self.offset, self.rows.values.dtype)
+        rows.factors = row_factors(X, self.columns, self.family)
+        return rows
 
     def shared(self, a: Rows, b: Rows) -> Values:
         """The pairwise quantity that the kernels are functions of."""
@@ -287,6 +295,8 @@ def read_columns(
 
 def _choose_columns(X: Any, index: Selection, dtype: Any) -> Any:
     """A new C-ordered array of some columns, or CSR if X is sparse."""
+    if hasattr(X, "pick"):
+        X, index = X.pick(index), slice(None)
     if isinstance(X, np.ndarray) and isinstance(index, np.ndarray):
         # Several times as fast as X[:, index], which also transposes in memory.
         return X.take(index, axis=1).astype(dtype, copy=False)

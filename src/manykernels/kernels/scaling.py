@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from manykernels.base.arrays import Selection, Values
-from manykernels.base.stored import Floats, Maybe, Real, storable
+from manykernels.base.stored import FLAG, Floats, Maybe, Real, storable
 from manykernels.kernels.base import Kernel, require_range
 from manykernels.kernels.fused import FusedTile, is_fused
 from manykernels.kernels.rows import (
@@ -33,10 +33,37 @@ NOISE = 1e-10
 
 @dataclass
 class Side:
-    """What one side of a block needs: its means and its inverse norms."""
+    """What one side of a block needs: its means, its inverse norms, its factors."""
 
     means: Values | None
-    norms: Values | None
+    norms: Values | None  # times the factors, where there are any
+    factors: Values | None = None
+
+
+@dataclass
+class Seen:
+    """How many copies of each training row a group of kernels sees, and its factors."""
+
+    copies: Values
+    factors: Values | None = None
+
+    @classmethod
+    def of(cls, copies: Values, factors: Values | None, name: str) -> Seen:
+        """Rows with the factor zero are not there."""
+        if factors is None:
+            return cls(copies)
+        seen = copies * (factors > 0.0)
+        if not seen.any():
+            raise ValueError(
+                f"kernel {name!r} needs training rows that have its view, got none; "
+                "leave the view out."
+            )
+        return cls(seen, factors)
+
+    @property
+    def shares(self) -> Values:
+        """Of every row in means."""
+        return np.asarray(self.copies / self.copies.sum())
 
 
 @storable(
@@ -48,6 +75,7 @@ class Side:
     noise=Real(low=0.0),
     direction=Maybe(Floats(None)),
     shares=Maybe(Floats(None, low=0.0)),
+    unit=FLAG,
 )
 @dataclass
 class Scaling:
@@ -60,7 +88,7 @@ class Scaling:
     factor : float
         Multiplies every value ("trace", or a constant diagonal).
     norms : array of shape (n,) or None
-        1 / sqrt of the centered k(x_j, x_j) ("diagonal").
+        1 / sqrt of the centered k(x_j, x_j) ("diagonal"), times the rows' factors.
     means : array of shape (n,) or None
         Mean of k(x_j, .) over all training rows.
     total : float
@@ -71,6 +99,8 @@ class Scaling:
         Mean feature vector, where the kernel has explicit features.
     shares : array of shape (n_train,) or None
         Of the training rows in means, where new rows need their values with all.
+    unit : bool
+        Whether every row is divided by its norm ("diagonal").
     """
 
     diagonal: Values
@@ -81,6 +111,7 @@ class Scaling:
     noise: float = 0.0
     direction: Values | None = None
     shares: Values | None = None
+    unit: bool = False
 
     @property
     def is_factor(self) -> bool:
@@ -103,15 +134,21 @@ class Scaling:
             block -= (right.means - self.total).astype(block.dtype)[None, :]
         if left.norms is not None and right.norms is not None:
             scale_outer(block, left.norms, right.norms)
-        elif self.factor != 1.0:
+        elif left.norms is not None:
+            block *= left.norms.astype(block.dtype, copy=False)[:, None]
+        elif right.norms is not None:
+            block *= right.norms.astype(block.dtype, copy=False)
+        if self.factor != 1.0:
             block *= self.factor
         return block
 
-    def final_diagonal(self, diagonal: Values, side: Side | Scaling) -> Values:
+    def final_diagonal(self, diagonal: Values, side: Side) -> Values:
         """Values of rows with themselves after centering and normalization."""
-        if side.norms is not None:
-            return (side.norms > 0).astype(np.float64)
-        return self.centered(diagonal, side.means) * self.factor
+        final = self.centered(diagonal, side.means)
+        if self.unit:
+            final = (final > self.noise).astype(np.float64)
+        final = final * self.factor
+        return final if side.factors is None else final * np.square(side.factors)
 
     def restrict(self, index: Values) -> Scaling:
         """Keep the constants of the reference rows `index`."""
@@ -124,12 +161,13 @@ def fit_scalings(
     groups: list[Group],
     kernels: list[Kernel],
     names: list[str],
-    shares: Values,
+    seen: list[Seen],
     dtype: Any,
 ) -> list[Scaling]:
-    """Training constants of every kernel; `shares` says how much each row counts."""
+    """Training constants of every kernel, from the rows that its group sees."""
     scalings: list[Any] = [None] * len(kernels)
-    for group in groups:
+    for group, rows in zip(groups, seen, strict=True):
+        shares = rows.shares
         means: dict[int, Values] = {}
         everything: Any = group.rows
         for f in group.members:
@@ -147,7 +185,15 @@ def fit_scalings(
                 means = means or _implicit_means(group, kernels, names, shares)
                 scaling.means, scaling.shares = means[f], shares
             _fit_scaling(scaling, kernel, names[f], shares)
+            if rows.factors is not None:
+                _multiply_rows(scaling, rows.factors)
     return scalings
+
+
+def _multiply_rows(scaling: Scaling, factors: Values) -> None:
+    """Every row times its factor."""
+    scaling.norms = factors if scaling.norms is None else scaling.norms * factors
+    scaling.diagonal = scaling.diagonal * np.square(factors)
 
 
 def _implicit_means(
@@ -190,7 +236,7 @@ def _fit_scaling(scaling: Scaling, kernel: Kernel, name: str, shares: Values) ->
     elif kernel.normalize == "diagonal" and kernel.family == "given":
         scaling.factor = _inverse_constant(name, centered)
     elif kernel.normalize == "diagonal" and (scaling.means is not None or not unit):
-        scaling.norms = inverse_roots(centered, scaling.noise)
+        scaling.norms, scaling.unit = inverse_roots(centered, scaling.noise), True
         centered = scaling.norms > 0
     scaling.diagonal = np.asarray(centered * scaling.factor, dtype=np.float64)
 
@@ -286,10 +332,13 @@ def new_side(
         means = np.asarray(group.features(kernel, new) @ scaling.direction)
     elif scaling.shares is not None and block is not None:
         means = np.asarray(block @ scaling.shares)
-    if scaling.norms is not None:
+    factors = new.factors
+    if scaling.unit:
         diagonal = group.diagonal(kernel, fitted.names[f], new)
         norms = inverse_roots(scaling.centered(diagonal, means), scaling.noise)
-    return Side(means, norms)
+    if factors is not None:
+        norms = factors if norms is None else norms * factors
+    return Side(means, norms, factors)
 
 
 def new_diagonal(fitted: KernelSet, group: Group, f: int, new: Any) -> Values:
@@ -356,7 +405,7 @@ def final_features(fitted: KernelSet, sides: list[Any], new: bool) -> list[Any]:
                 phi = phi - scaling.direction
             if side.norms is not None:
                 phi = scale_rows(phi, side.norms)
-            elif scaling.factor != 1.0:
+            if scaling.factor != 1.0:
                 phi = phi * np.sqrt(scaling.factor)
             out[f] = phi.astype(fitted.dtype, copy=True)
     return out

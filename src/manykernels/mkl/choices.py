@@ -7,6 +7,7 @@ from typing import Any
 
 from manykernels.banks import Storage
 from manykernels.base.machine import parse_bytes
+from manykernels.inputs.missing import STRATEGIES
 from manykernels.inputs.parameters import (
     Flag,
     Function,
@@ -17,6 +18,7 @@ from manykernels.inputs.parameters import (
     Whole,
     read_approximation,
 )
+from manykernels.inputs.scaling import read_scale
 from manykernels.losses import (
     EpsilonInsensitive,
     Huber,
@@ -71,6 +73,8 @@ SHARED: Rules = {
     "tol": Number(low_ok=True),
     "max_iter": Whole(optional=True),
     "psd": OneOf("check", "clip", "skip"),
+    "scale": ReadBy(read_scale),
+    "missing": OneOf(*STRATEGIES),
     "approximate": ReadBy(read_approximation, optional=True),
     "storage": ReadBy(Storage.of, word="auto"),
     "memory_limit": ReadBy(parse_bytes, optional=True),

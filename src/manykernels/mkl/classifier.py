@@ -24,7 +24,6 @@ from manykernels.inputs.data import (
     check_same_classes,
     first_classes,
     require_finite_scores,
-    training_kernels,
 )
 from manykernels.inputs.parameters import (
     ReadBy,
@@ -36,7 +35,7 @@ from manykernels.inputs.whole import whole_or_nothing
 from manykernels.losses import Loss
 from manykernels.mkl.calibration import Temperature, calibrate_later, uncalibrated
 from manykernels.mkl.choices import CLASS_LOSSES, CLASS_SOLVERS, CLASSIFIER
-from manykernels.mkl.estimator import MKLEstimator, Training
+from manykernels.mkl.estimator import MKLEstimator, Training, row_weight
 from manykernels.mkl.model import BlockModel, SupportLabels, without_rows
 from manykernels.mkl.stream import (
     OnlineEpoch,
@@ -81,6 +80,17 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         Rounds or passes at most; None for the solver's default.
     class_weight : dict or "balanced", optional
         Multiplies C per class; "balanced" gives all classes the same total weight.
+    scale : str, transformer, or dict of these by view, default="auto"
+        What is done to the numbers of a view first, fitted on the training rows and
+        saved with the model: "standard", "robust", "minmax", "log1p", "tfidf", "unit",
+        "impute", "none", several joined by "+", or a transformer of scikit-learn.
+        "auto" standardizes dense views, weighs sparse ones by tf-idf, and leaves a
+        single table as it is.
+    missing : {"rescale", "zero", "complete", "refuse"}, default="rescale"
+        What becomes of rows that lack a view: its kernels do not see them, and the
+        others are scaled up for them ("rescale") or not ("zero"); the view is
+        completed from the rows that are nearest in the others ("complete"); or an
+        error.
     psd : {"check", "clip", "skip"}, default="check"
         What to do about given or custom kernels with negative eigenvalues.
     approximate : {"nystroem", "random_features", None}, default=None
@@ -178,6 +188,8 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         tol: float = 1e-2,
         max_iter: int | None = None,
         class_weight: Any = None,
+        scale: Any = "auto",
+        missing: str = "rescale",
         psd: Any = "check",
         approximate: str | None = None,
         storage: str | Storage = "auto",
@@ -197,6 +209,8 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         self.tol = tol
         self.max_iter = max_iter
         self.class_weight = class_weight
+        self.scale = scale
+        self.missing = missing
         self.psd = psd
         self.approximate = approximate
         self.storage = storage
@@ -276,19 +290,21 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         """
         check_parameters(self, self._rules)
         first = not hasattr(self, "_model")
+        X, y, sample_weight = self._in_order(X, y, sample_weight)
         if first:
             classes = first_classes(classes)
-            specs = training_kernels(self.kernels, X, self.approximate)
         else:
             check_same_classes(classes, self.classes_)
             classes = self.classes_
         settings = self._online_settings(len(classes))
         seed = draw_seed(self.random_state)
-        X = self._check_X(X, reset=first)
+        specs = self._specs(X) if first else []
+        X = self._check_X(X, reset=first, specs=specs or None)
         rows = TrainingLabels.of(X, y, sample_weight, self.class_weight, classes)
         if first:
-            kept, storage = rows.kept, settings.storage
-            kernels = self._fit_kernels(specs, X, kept, seed, sample_weight, storage)
+            weight = row_weight(X, rows.kept, sample_weight)
+            data = (self._prepare(X, weight), rows.kept, seed, weight)
+            kernels = self._fit_kernels(specs, *data, settings.storage)
             step = OnlineStep.first(kernels, rows, settings)
         else:
             X = X[rows.kept]

@@ -36,7 +36,7 @@ class MKLClassifierCV(SearchMixin, MKLClassifier):
         Folds at a time.
     refit : bool, default=True
         Fit all rows with the best p and C; without it there is nothing to predict with.
-    loss, solver, tol, max_iter, class_weight, psd : see MKLClassifier
+    loss, solver, tol, max_iter, class_weight, scale, missing, psd : see MKLClassifier
     approximate, storage, memory_limit : see MKLClassifier
     callback : callable, optional
         Called with each line of the history of the last fit.
@@ -81,6 +81,8 @@ feature_names_in_ : see MKLClassifier
         tol: float = 1e-2,
         max_iter: int | None = None,
         class_weight: Any = None,
+        scale: Any = "auto",
+        missing: str = "rescale",
         psd: Any = "check",
         approximate: str | None = None,
         storage: str | Storage = "auto",
@@ -101,6 +103,8 @@ feature_names_in_ : see MKLClassifier
         self.tol = tol
         self.max_iter = max_iter
         self.class_weight = class_weight
+        self.scale = scale
+        self.missing = missing
         self.psd = psd
         self.approximate = approximate
         self.storage = storage
@@ -125,6 +129,7 @@ feature_names_in_ : see MKLClassifier
             For splitters that keep groups together.
         """
         grid = Grid.of(self.ps, self.Cs)
+        X, y, sample_weight, groups = self._in_order(X, y, sample_weight, groups)
         data = self._read(X, y, sample_weight)
         rows = data.rows
         task = ClassTask(

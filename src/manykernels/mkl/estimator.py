@@ -24,8 +24,8 @@ from manykernels.base.stored import (
 from manykernels.files import Saved, by_weight, certificate
 from manykernels.files.checkpoint import certified_anew, open_checkpoint
 from manykernels.inputs import reporting
-from manykernels.inputs.data import RowsEstimator, training_kernels
 from manykernels.inputs.parameters import Rules, check_parameters, draw_seed
+from manykernels.inputs.reading import READING, RowsEstimator
 from manykernels.kernels import Kernel, KernelSet, reads_matrices
 from manykernels.kernels.base import OutOfRangeError
 from manykernels.mkl.choices import PASSES
@@ -65,16 +65,19 @@ class MKLEstimator(Saved, RowsEstimator):
         "n_iter_": Count(),
         "n_features_in_": Count(size="features"),
         "feature_names_in_": Maybe(Names("features")),
+        **READING,
     }
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> Training:
         """Check all there is to check, and compute the kernels."""
         check_parameters(self, self._rules)
-        specs = training_kernels(self.kernels, X, getattr(self, "approximate", None))
-        X = self._check_X(X, reset=True, min_rows=2)
+        X, y, sample_weight = self._in_order(X, y, sample_weight)
+        specs = self._specs(X)
+        X = self._check_X(X, reset=True, min_rows=2, specs=specs)
         rows, seed = self._rows(X, y, sample_weight), draw_seed(self.random_state)
         storage = Storage.of(self.storage, self._precision)
-        data = (specs, X, rows.kept, seed, sample_weight)
+        weight = row_weight(X, rows.kept, sample_weight)
+        data = (specs, self._prepare(X, weight), rows.kept, seed, weight)
         kernels = self._fit_kernels(*data, storage)
         precise = Storage.of(self.storage, "float64")  # unless the user chose
         if storage != precise and self._rounding(kernels, rows) > self.tol:
@@ -92,15 +95,11 @@ class MKLEstimator(Saved, RowsEstimator):
         X: Any,
         kept: np.ndarray,
         seed: int,
-        sample_weight: Any,
+        weight: np.ndarray,
         storage: Storage,
     ) -> KernelSet:
         """Kernels on the kept rows; only given matrices need the others' columns."""
-        n_rows = X[0].shape[0] if isinstance(X, list) else X.shape[0]
-        weight = np.zeros(n_rows)
-        given = 1.0 if sample_weight is None else sample_weight
-        weight[kept] = np.broadcast_to(np.asarray(given, dtype=float), n_rows)[kept]
-        if not reads_matrices(specs) and len(kept) < n_rows:
+        if not reads_matrices(specs) and len(kept) < len(weight):
             X, weight = X[kept], weight[kept]
         fit = partial(
             KernelSet.fit,
@@ -193,8 +192,17 @@ class MKLEstimator(Saved, RowsEstimator):
         block_bytes = bytes_at_a_time(self.memory_limit, kept)
         return np.asarray(getattr(self._model, evaluate)(table, block_bytes))
 
+    def _fitted_values(self) -> dict[str, Any]:
+        if self._preparation is not None:
+            self._preparation.require_saveable()
+        return super()._fitted_values()
+
     def _show_model(self) -> None:
         """Attributes that follow from the model."""
+        self.__dict__.pop("view_counts_", None)
+        if self._reader is not None and self._preparation is not None:
+            counts = self._preparation.counts.tolist()
+            self.view_counts_ = dict(zip(self._reader.names, counts, strict=True))
         self.kernel_names_ = list(self._model.kernels.names)
         self.kernel_weights_ = self._model.weights
         self.dual_coef_ = self._model.coef
@@ -213,6 +221,7 @@ class MKLEstimator(Saved, RowsEstimator):
                 "columns": kernels.width == self.n_features_in_,
                 "kernels": kernels.are_given == given,
                 "support rows": len(self.support_) == kernels.n_reference,
+                "views": self._reading_agrees(),
             },
         )
         row = kernels.blank_row()
@@ -225,7 +234,10 @@ class MKLEstimator(Saved, RowsEstimator):
 
     def _facts(self) -> dict[str, Any]:
         names = getattr(self, "feature_names_in_", None)
-        facts = {
+        facts: dict[str, Any] = {}
+        if hasattr(self, "view_counts_"):
+            facts["rows_by_view"] = self.view_counts_
+        facts |= {
             "features": self.n_features_in_,
             "feature_names": None if names is None else [str(name) for name in names],
             "support_rows": len(self.support_),
@@ -240,6 +252,15 @@ class MKLEstimator(Saved, RowsEstimator):
 
     def _certified(self) -> dict[str, Any]:
         return {"certificate": certificate(self)}
+
+
+def row_weight(X: Any, kept: np.ndarray, sample_weight: Any) -> np.ndarray:
+    """Weights of all rows, zero for those that are not kept."""
+    n_rows = X[0].shape[0] if isinstance(X, list) else X.shape[0]
+    weight = np.zeros(n_rows)
+    given = 1.0 if sample_weight is None else sample_weight
+    weight[kept] = np.broadcast_to(np.asarray(given, dtype=float), n_rows)[kept]
+    return weight
 
 
 def solve_each(

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import type_of_target
 
 from manykernels.banks import Bank, Storage, build_bank
@@ -14,12 +13,10 @@ from manykernels.banks.alignment import alignments, target_alignments
 from manykernels.inputs.data import (
     TrainingLabels,
     TrainingValues,
-    check_matrices,
-    check_table,
-    training_kernels,
 )
 from manykernels.inputs.parameters import OneOf, require_number
-from manykernels.kernels import KernelSet, reads_matrices
+from manykernels.inputs.reading import RowsEstimator
+from manykernels.kernels import KernelSet
 from manykernels.losses import Squared
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Problem
@@ -84,7 +81,7 @@ def rank_kernels(
     """
     OneOf(*METHODS).check("method", method)
     C = require_number("C", C, 0.0)
-    X, fitted = _fitted(X, kernels, psd, random_state)
+    X, y, fitted = _fitted(X, y, kernels, psd, random_state)
     goal = _goal(X, y, task)
     bank = build_bank(fitted, storage, memory_limit)
     scores = METHODS[method](bank, goal, C)
@@ -117,17 +114,26 @@ def kernel_alignments(
     >>> kernel_alignments([[0.0], [1.0], [3.0]], "linear; rbf").shape
     (2, 2)
     """
-    _, fitted = _fitted(X, kernels, psd, random_state)
+    *_, fitted = _fitted(X, None, kernels, psd, random_state)
     return alignments(build_bank(fitted, storage, memory_limit))
 
 
+class _Reader(RowsEstimator):
+    """Remembers the names of the columns."""
+
+    def __init__(self, kernels: Any = None) -> None:
+        self.kernels = kernels
+
+
 def _fitted(
-    X: Any, kernels: Any, psd: Any, random_state: int | None
-) -> tuple[Any, KernelSet]:
-    specs = training_kernels(kernels, X)
-    holder = BaseEstimator()  # remembers the names of the columns
-    check = check_matrices if reads_matrices(kernels) else check_table
-    X = check(holder, X, reset=True, min_rows=2)
+    X: Any, y: Any, kernels: Any, psd: Any, random_state: int | None
+) -> tuple[Any, Any, KernelSet]:
+    holder = _Reader(kernels)
+    X, y, _ = holder._in_order(X, y, None)
+    specs = holder._specs(X)
+    X = holder._check_X(X, reset=True, min_rows=2, specs=specs)
+    if not isinstance(X, list):
+        X = holder._prepare(X, np.ones(X.shape[0]))
     fitted = KernelSet.fit(
         specs,
         X,
@@ -136,7 +142,7 @@ def _fitted(
         psd=psd,
         random_state=random_state,
     )
-    return X, fitted
+    return X, y, fitted
 
 
 def _goal(X: Any, y: Any, task: str) -> _Goal:

@@ -78,6 +78,17 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
         Relative duality gap to reach.
     max_iter : int, optional
         Rounds at most; None for the solver's default.
+    scale : str, transformer, or dict of these by view, default="auto"
+        What is done to the numbers of a view first, fitted on the training rows and
+        saved with the model: "standard", "robust", "minmax", "log1p", "tfidf", "unit",
+        "impute", "none", several joined by "+", or a transformer of scikit-learn.
+        "auto" standardizes dense views, weighs sparse ones by tf-idf, and leaves a
+        single table as it is.
+    missing : {"rescale", "zero", "complete", "refuse"}, default="rescale"
+        What becomes of rows that lack a view: its kernels do not see them, and the
+        others are scaled up for them ("rescale") or not ("zero"); the view is
+        completed from the rows that are nearest in the others ("complete"); or an
+        error.
     psd : {"check", "clip", "skip"}, default="check"
         What to do about given or custom kernels with negative eigenvalues.
     approximate : {"nystroem", "random_features", None}, default=None
@@ -166,6 +177,8 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
         solver: Any = "auto",
         tol: float = 1e-3,
         max_iter: int | None = None,
+        scale: Any = "auto",
+        missing: str = "rescale",
         psd: Any = "check",
         approximate: str | None = None,
         storage: str | Storage = "auto",
@@ -187,6 +200,8 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
+        self.scale = scale
+        self.missing = missing
         self.psd = psd
         self.approximate = approximate
         self.storage = storage

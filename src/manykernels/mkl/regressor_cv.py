@@ -49,7 +49,7 @@ class MKLRegressorCV(SearchMixin, MKLRegressor):
     refit : bool, default=True
         Fit all rows with the best p and C; without it there is nothing to predict with.
     loss, epsilon, threshold, fit_intercept : see MKLRegressor
-    solver, tol, max_iter, psd : see MKLRegressor
+    solver, tol, max_iter, scale, missing, psd : see MKLRegressor
     per_target_weights : bool, default=False
         Learn the kernel weights, and choose p and C, for every target by itself.
     approximate, storage, memory_limit : see MKLRegressor
@@ -99,6 +99,8 @@ MKLRegressor
         solver: Any = "auto",
         tol: float = 1e-3,
         max_iter: int | None = None,
+        scale: Any = "auto",
+        missing: str = "rescale",
         psd: Any = "check",
         approximate: str | None = None,
         storage: str | Storage = "auto",
@@ -122,6 +124,8 @@ MKLRegressor
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
+        self.scale = scale
+        self.missing = missing
         self.psd = psd
         self.approximate = approximate
         self.storage = storage
@@ -146,6 +150,7 @@ MKLRegressor
         """
         grid = Grid.of(self.ps, self.Cs)
         exact = self._leaves_one_out()
+        X, y, sample_weight, groups = self._in_order(X, y, sample_weight, groups)
         data = self._read(X, y, sample_weight)
         task = self._task(data.rows, sample_weight is not None)
         labels, kept = task.values[:, 0], data.rows.kept

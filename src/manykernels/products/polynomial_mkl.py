@@ -26,7 +26,6 @@ from manykernels.files import Saved, by_weight, certificate
 from manykernels.inputs.data import (
     check_matrices,
     check_table,
-    training_kernels,
 )
 from manykernels.inputs.parameters import (
     Flag,
@@ -36,6 +35,7 @@ from manykernels.inputs.parameters import (
     Whole,
     choose_generator,
 )
+from manykernels.inputs.reading import training_kernels
 from manykernels.inputs.reporting import warn_unless_converged
 from manykernels.kernels import KernelSet, reads_matrices
 from manykernels.products.base import (

@@ -102,7 +102,7 @@ class CombinedKernelClassifier(MKLClassifier):
         sample_weight : array of shape (n,), optional
         """
         self._check_settings()
-        data = self._prepare(X, y, sample_weight)
+        data = self._training(X, y, sample_weight)
         self.classes_ = data.rows.classes
         return self._learn(data)
 
@@ -110,7 +110,8 @@ class CombinedKernelClassifier(MKLClassifier):
         """Raise early where a parameter makes no sense."""
         check_parameters(self, self._rules)
 
-    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Training:
+    def _training(self, X: Any, y: Any, sample_weight: Any) -> Training:
+        X, y, sample_weight = self._in_order(X, y, sample_weight)
         read = self._read(X, y, sample_weight)
         counts = None
         if sample_weight is not None:

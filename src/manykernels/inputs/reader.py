@@ -1,0 +1,214 @@
+"""Views as numbers: which columns a model knows, and in which order it reads them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from manykernels.base.stored import FLAG, TEXTS, ListOf, Names, require_all, storable
+from manykernels.inputs.views import Source, Views, take
+from manykernels.kernels.joined import JoinedTable
+
+
+@storable(names=TEXTS, columns=ListOf(Names()), named=ListOf(FLAG), sparse=ListOf(FLAG))
+@dataclass
+class ViewReader:
+    """The views and columns of a fit, found again in any order.
+
+    Attributes
+    ----------
+    names : list of str
+        Of the views.
+    columns : list of arrays of str
+        Of every view; positions as text where a view came without names.
+    named : list of bool
+        Whether a view came with names of its columns.
+    sparse : list of bool
+        Whether a view came as a sparse matrix.
+
+    Examples
+    --------
+    >>> views = Views({"a": np.eye(2), "b": np.ones((2, 1))})
+    >>> reader = ViewReader.of(views)
+    >>> reader.feature_names.tolist()
+    ['a:0', 'a:1', 'b:0']
+    >>> reader.read(Views({"b": [[3.0]]}), np.ones(3, bool)).present
+    [array([False]), None]
+    """
+
+    names: list[str]
+    columns: list[np.ndarray]
+    named: list[bool]
+    sparse: list[bool]
+
+    @classmethod
+    def of(cls, views: Views) -> ViewReader:
+        """What the views of a fit have."""
+        sources = views.sources.values()
+        columns = []
+        for source in sources:
+            plain = range(source.table.shape[1])
+            found = map(str, plain if source.columns is None else source.columns)
+            columns.append(np.array([*found, None], dtype=object)[:-1])
+        named = [source.columns is not None for source in sources]
+        sparse = [sp.issparse(source.table) for source in sources]
+        return cls(list(views.names), columns, named, sparse)
+
+    @cached_property
+    def feature_names(self) -> np.ndarray:
+        """Of all columns: ``view:column``."""
+        pairs = zip(self.names, self.columns, strict=True)
+        found = [f"{name}:{column}" for name, own in pairs for column in own]
+        return np.array([*found, None], dtype=object)[:-1]
+
+    @property
+    def shell(self) -> JoinedTable:
+        """A table without rows, to choose columns of."""
+        tables = [np.empty((0, len(own))) for own in self.columns]
+        return JoinedTable(tables, self.names, [None] * len(tables))
+
+    def read(self, views: Views, used: np.ndarray) -> JoinedTable:
+        """Numbers of the used columns, zeros in the others; NaN is left in.
+
+        A view that is not there, or has only NaN in the used columns of a row, is one
+        that the row lacks.
+        """
+        unknown = [name for name in views.names if name not in self.names]
+        if unknown:
+            raise ValueError(
+                f"views must be among those of fit, {', '.join(self.names)}, got "
+                f"{unknown[0]!r}; leave it out, or rename it."
+            )
+        tables, present = [], []
+        for v, span in enumerate(self.shell.views.values()):
+            table, here = self._view(views, v, np.flatnonzero(used[span]))
+            tables.append(table)
+            present.append(None if here.all() else here)
+        return JoinedTable(tables, self.names, present)
+
+    def _view(self, views: Views, v: int, used: np.ndarray) -> tuple[Any, np.ndarray]:
+        """One view's numbers, and which rows have it."""
+        name, width = self.names[v], len(self.columns[v])
+        shape = (len(views), width)
+        if name not in views.sources:
+            blank = sp.csr_array(shape) if self.sparse[v] else np.zeros(shape)
+            return blank, np.zeros(len(views), dtype=bool)
+        source, here = views.sources[name], views.has(name)
+        places = self._places(source, v)[used]
+        rows = views.rows_of(name)
+        if sp.issparse(source.table):
+            entries = (np.ones(len(used)), (places, used))
+            picked = _ones(entries, (source.table.shape[1], width))
+            return _sparse_part(name, source, here, rows, picked), here
+        out = np.zeros(shape)
+        out[np.ix_(here, used)] = numbers(name, source, rows, places)
+        out[~here] = np.nan
+        if len(used):
+            here = here & ~np.isnan(out[:, used]).all(axis=1)
+        return out, here
+
+    def _places(self, source: Source, v: int) -> np.ndarray:
+        """Where the known columns are in a table."""
+        known, width = self.columns[v], int(source.table.shape[1])
+        if not self.named[v] or source.columns is None:
+            if width != len(known):
+                raise ValueError(
+                    f"view {self.names[v]!r} must have {len(known)} columns as in fit, "
+                    f"got {width}; pass the same columns in the same order."
+                )
+            return np.arange(width)
+        place = {column: k for k, column in enumerate(source.columns)}
+        lost = [column for column in known if column not in place]
+        if lost:
+            raise ValueError(
+                f"view {self.names[v]!r} must have the columns of fit, got none called "
+                f"{lost[0]!r}, and {len(lost)} such in all; add them, or leave the "
+                "whole view out."
+            )
+        return np.array([place[column] for column in known], dtype=np.intp)
+
+    def require_sound(self) -> None:
+        """As many of everything as there are views, and every name once."""
+        n = len(self.names)
+        different = all(len(set(own)) == len(own) > 0 for own in self.columns)
+        agree = {
+            "views": len(self.columns) == len(self.named) == len(self.sparse) == n > 0,
+            "names": len(set(self.names)) == n and different,
+        }
+        require_all("ViewReader", agree)
+
+
+def numbers(
+    name: str, source: Source, rows: np.ndarray, places: np.ndarray
+) -> np.ndarray:
+    """Some rows and columns of a dense table as numbers; infinity is refused."""
+    table = take(source.table, rows)
+    if hasattr(table, "iloc"):
+        cells = table.iloc[:, places]
+    elif hasattr(table, "columns"):  # polars
+        cells = table[:, places.tolist()]
+    else:
+        cells = np.asarray(table)[:, places]
+    try:
+        found = np.asarray(_plain(cells), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise _no_numbers(name, source, cells, places) from error
+    if np.isinf(found).any():
+        column = int(np.argmax(np.isinf(found).any(axis=0)))
+        raise ValueError(
+            f"view {name!r} must hold finite numbers, got infinity in column "
+            f"{_called(source, places[column])}; correct or drop it."
+        )
+    return found
+
+
+def _plain(cells: Any) -> Any:
+    return cells.to_numpy() if hasattr(cells, "to_numpy") else cells
+
+
+def _no_numbers(
+    name: str, source: Source, cells: Any, places: np.ndarray
+) -> ValueError:
+    table = np.asarray(_plain(cells), dtype=object)
+    for k, column in enumerate(table.T):
+        for cell in column:
+            try:
+                float(np.nan if cell is None else cell)
+            except (TypeError, ValueError):
+                return ValueError(
+                    f"view {name!r} must hold numbers in the columns that kernels read,"
+                    f" got {cell!r} in column {_called(source, places[k])}; name the "
+                    f"others, as in 'rbf@{name}:a*', or turn it into numbers."
+                )
+    return ValueError(
+        f"view {name!r} must hold numbers, got {table.dtype}; turn it into numbers."
+    )
+
+
+def _called(source: Source, place: int) -> str:
+    return repr(place if source.columns is None else source.columns[place])
+
+
+def _sparse_part(
+    name: str, source: Source, here: np.ndarray, rows: np.ndarray, picked: Any
+) -> Any:
+    """Rows of a sparse table where a view is, empty ones where it is not.
+
+    `picked` puts the columns in order.
+    """
+    chosen = sp.csr_array(source.table, dtype=np.float64)
+    if not np.isfinite(chosen.data).all():
+        raise ValueError(
+            f"view {name!r} must hold finite numbers, got NaN or infinity in a sparse "
+            "table; correct or drop such values."
+        )
+    put = (np.ones(len(rows)), (np.flatnonzero(here), rows))
+    return sp.csr_array(_ones(put, (len(here), chosen.shape[0])) @ chosen @ picked)
+
+
+def _ones(entries: Any, shape: tuple[int, int]) -> Any:
+    return sp.csr_array(sp.coo_array(entries, shape=shape))

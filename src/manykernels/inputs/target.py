@@ -1,0 +1,100 @@
+"""y, weights and groups brought into the order of views, or the other way round."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from manykernels.inputs.views import (
+    are_views,
+    as_views,
+    find,
+    has_index,
+    is_annotated,
+    require_different,
+    take,
+)
+
+
+def in_order(X: Any, y: Any, *others: Any) -> tuple[Any, ...]:
+    """Views, labels, and what else has an entry per row; one table is left as it is.
+
+    Where views and y have an index, rows are those in both, in the order of y.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"age": [30.0, 40.0, 50.0]}, index=["a", "b", "c"])
+    >>> y = pd.Series([1, 0], index=["c", "a"])
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     X, y = in_order({"clinic": table}, y)
+    >>> X.index.tolist(), y.tolist()
+    (['c', 'a'], [1, 0])
+    """
+    if not are_views(X):
+        return X, y, *others
+    if is_annotated(X) and isinstance(y, str):
+        y = _annotation(X, y)
+    views = as_views(X)
+    ids = getattr(y, "index", None)
+    if views.index is None or not has_index(ids):
+        return views, y, *others
+    own = np.asarray(ids)
+    require_different(own, "the index of y")
+    places = find(views.index, own)
+    both = np.flatnonzero(places >= 0)
+    if len(both) == 0:
+        raise ValueError(
+            f"the index of y must name rows of the views, got {own[0]!r} and others, "
+            f"none of which is among {views.index[0]!r} and others; check both."
+        )
+    _tell(len(own) - len(both), len(views) - len(both))
+    chosen = [None if one is None else _values(one, own)[both] for one in others]
+    return views[places[both]], take(y, both), *chosen
+
+
+def _annotation(X: Any, name: str) -> Any:
+    """A column of the observations' annotations."""
+    if name not in X.obs:
+        raise ValueError(
+            f"y must name a column of obs, one of {', '.join(map(str, X.obs))}, got "
+            f"{name!r}; choose one of these."
+        )
+    return X.obs[name]
+
+
+def _tell(without_views: int, without_y: int) -> None:
+    """Warn of rows that cannot be learned from."""
+    told = []
+    if without_views:
+        told.append(f"{without_views} rows of y are in no view")
+    if without_y:
+        told.append(f"{without_y} rows of the views are not in y")
+    if told:
+        warnings.warn(
+            f"Rows were matched by index: {' and '.join(told)}; these were left out.",
+            UserWarning,
+            stacklevel=5,
+        )
+
+
+def _values(vector: Any, ids: np.ndarray) -> np.ndarray:
+    """Weights or groups in the order of y: by index where they have one."""
+    own = getattr(vector, "index", None)
+    values = np.asarray(vector)
+    if has_index(own):
+        places = find(np.asarray(own), ids)
+        if (places < 0).any():
+            raise ValueError(
+                "weights and groups must have an entry for every row of y, got none "
+                f"for {ids[places < 0][0]!r}; add it."
+            )
+        return values[places]
+    if values.shape != ids.shape:
+        raise ValueError(
+            "weights and groups must have one entry per row of y, which are "
+            f"{len(ids)}, got {values.shape}; pass as many."
+        )
+    return values

@@ -1,0 +1,382 @@
+"""Several tables about the same rows, as people have them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+RESERVED = ":@;+*?[]%,="  # have a meaning where kernels are written as text
+
+
+@dataclass(frozen=True)
+class Source:
+    """One table as it came, and how its rows are called."""
+
+    table: Any
+    ids: Any = None  # one name per row, or None where rows are known by position
+    columns: Any = None  # one name per column, or None where they are positions
+
+
+class Views:
+    """Tables about the same rows: row i of every view is the same sample.
+
+    Tables with an index are joined by it: the rows are all that are in some table, in
+    order of appearance, and a row that a table does not have lacks that view. Arrays
+    are joined by position. Slicing takes rows and copies nothing, so that scikit-learn
+    splits Views like any table: in `train_test_split`, `cross_val_predict` and
+    `GridSearchCV`.
+
+    Parameters
+    ----------
+    tables : dict, list, data frame with two levels of columns, MuData or AnnData
+        One table per view: arrays, CSR matrices or data frames. Names of a list are
+        "view0", "view1", ...
+    rows : sequence, optional
+        Which rows to take, by their names in the index, and their order.
+    layers : dict or str, optional
+        Of MuData or AnnData: the layer to read instead of X, by the name of the view.
+
+    Attributes
+    ----------
+    names : list of str
+        Of the views.
+    index : array or None
+        Names of the rows; None where they are known by position.
+    shape : tuple
+        Rows, and columns of all views together.
+
+    Examples
+    --------
+    >>> views = Views({"a": [[1.0], [2.0]], "b": [[3.0, 4.0], [5.0, 6.0]]})
+    >>> views.shape, views[[1]].shape
+    ((2, 3), (1, 3))
+    >>> views
+    Views of 2 rows
+      a: 1 column, all rows
+      b: 2 columns, all rows
+    """
+
+    names: list[str]
+    index: np.ndarray | None
+    shape: tuple[int, int]
+    ndim = 2
+
+    def __init__(self, tables: Any, rows: Any = None, *, layers: Any = None) -> None:
+        sources = read_sources(tables, layers)
+        self.sources = sources
+        self.names = list(sources)
+        self.index, self._places = align(sources, rows)
+        self._set_shape()
+
+    def _set_shape(self) -> None:
+        n_rows = len(next(iter(self._places.values())))
+        n_columns = sum(source.table.shape[1] for source in self.sources.values())
+        self.shape = n_rows, n_columns
+
+    def __len__(self) -> int:
+        """Count the rows."""
+        return self.shape[0]
+
+    def __getitem__(self, rows: Any) -> Views:
+        """Some rows: positions, a slice or a mask."""
+        if isinstance(rows, tuple) and len(rows) == 2 and rows[1] is Ellipsis:
+            rows = rows[0]
+        try:
+            chosen = np.atleast_1d(np.arange(len(self))[_positions(rows)])
+        except (IndexError, TypeError) as error:
+            raise IndexError(
+                f"Views are sliced by rows: positions, a slice or a mask of {len(self)}"
+                f" rows, got {rows!r:.60}; use .table(name) for one of the views."
+            ) from error
+        part = object.__new__(Views)
+        part.sources, part.names = self.sources, self.names
+        part.index = None if self.index is None else self.index[chosen]
+        part._places = {name: at[chosen] for name, at in self._places.items()}
+        part._set_shape()
+        return part
+
+    def table(self, name: str) -> Any:
+        """One view, as it came, with the rows of it that are here."""
+        if name not in self.sources:
+            raise KeyError(
+                f"expected the name of a view, one of {', '.join(self.names)}, got "
+                f"{name!r}; choose one of these."
+            )
+        return take(self.sources[name].table, self.rows_of(name))
+
+    def rows_of(self, name: str) -> np.ndarray:
+        """Where the rows that have a view are in its table."""
+        places = self._places[name]
+        return np.asarray(places[places >= 0])
+
+    def has(self, name: str) -> np.ndarray:
+        """Which rows have a view, shape (n,)."""
+        return np.asarray(self._places[name] >= 0)
+
+    def unused(self, name: str) -> int:
+        """How many rows of a table are not among the rows."""
+        used = np.unique(self.rows_of(name))
+        return int(self.sources[name].table.shape[0]) - len(used)
+
+    def __repr__(self) -> str:
+        """A line per view: what matched, and what did not."""
+        n = len(self)
+        lines = [f"Views of {n} row{'s' * (n != 1)}"]
+        for name, source in self.sources.items():
+            width = source.table.shape[1]
+            found = int(self.has(name).sum())
+            rows = "all rows" if found == n else f"{found} rows, {n - found} lack it"
+            extra = self.unused(name)
+            more = f", {extra} of its rows not used" if extra else ""
+            lines.append(f"  {name}: {width} column{'s' * (width != 1)}, {rows}{more}")
+        return "\n".join(lines)
+
+
+def _positions(rows: Any) -> Any:
+    if isinstance(rows, slice):
+        return rows
+    found = np.asarray(rows)
+    return found.astype(np.intp) if found.size == 0 else found
+
+
+def take(table: Any, rows: np.ndarray) -> Any:
+    """Some rows of an array, a sparse matrix or a data frame, by position."""
+    if hasattr(table, "iloc"):
+        return table.iloc[rows]
+    if hasattr(table, "columns"):  # polars
+        return table[rows.tolist()]
+    return table[rows]
+
+
+# --- what counts as several tables ----------------------------------------------------
+
+
+def are_views(X: Any) -> bool:
+    """Whether X is several tables rather than one.
+
+    Examples
+    --------
+    >>> are_views({"a": [[1.0]]}), are_views([[1.0], [2.0]])
+    (True, False)
+    >>> are_views([np.ones((2, 1)), np.ones((2, 3))])
+    True
+    """
+    if sp.issparse(X):  # one sort of which is a mapping
+        return False
+    if isinstance(X, Views | Mapping) or is_annotated(X):
+        return True
+    if isinstance(X, list | tuple):
+        return len(X) > 0 and all(len(getattr(one, "shape", ())) == 2 for one in X)
+    return getattr(getattr(X, "columns", None), "nlevels", 1) > 1
+
+
+def is_annotated(X: Any) -> bool:
+    """Whether X is AnnData or MuData: observations with names and annotations."""
+    return hasattr(X, "obs_names") and hasattr(X, "obs")
+
+
+def as_views(X: Any) -> Views:
+    """Views as they are, and what stands for such."""
+    return X if isinstance(X, Views) else Views(X)
+
+
+def read_sources(tables: Any, layers: Any = None) -> dict[str, Source]:
+    """One source per view, from any of the forms that views come in."""
+    if isinstance(tables, Views):
+        return tables.sources
+    if is_annotated(tables):
+        named = _annotated(tables, layers)
+    elif layers is not None:
+        raise TypeError(
+            f"layers are those of AnnData or MuData, got {type(tables).__name__}; "
+            "leave layers out."
+        )
+    elif isinstance(tables, Mapping):
+        named = {name: _source(name, table) for name, table in tables.items()}
+    elif are_views(tables) and hasattr(tables, "columns"):
+        named = _levels(tables)
+    elif are_views(tables):
+        views = enumerate(tables)
+        named = {f"view{v}": _source(f"view{v}", table) for v, table in views}
+    else:
+        raise TypeError(
+            "views must be a dict of tables, a list of arrays or a data frame with two "
+            f"levels of columns, got {type(tables).__name__}; pass for instance "
+            "{'mrna': table, 'clinical': other}."
+        )
+    _check_names(named)
+    return named
+
+
+def _check_names(named: Mapping[Any, Source]) -> None:
+    if not named:
+        raise ValueError("views must hold at least one table, got none; pass one.")
+    for name in named:
+        good = isinstance(name, str) and name and not set(name) & set(RESERVED)
+        if not good or name != name.strip():
+            raise ValueError(
+                "views must have names that are texts without spaces at the ends and "
+                f"without any of {RESERVED}, got {name!r}; rename it."
+            )
+
+
+def _source(name: Any, table: Any) -> Source:
+    """A table of two dimensions, with the names that it brings along."""
+    if not hasattr(table, "shape"):
+        try:
+            table = np.asarray(table)
+        except ValueError:
+            table = np.empty(0)
+    if len(table.shape) != 2:
+        raise ValueError(
+            f"view {name!r} must be a table of rows and columns, got "
+            f"{len(table.shape)} dimension{'s' * (len(table.shape) != 1)}; reshape it."
+        )
+    if table.shape[1] == 0:
+        raise ValueError(
+            f"view {name!r} must have at least one column, got none; leave it out."
+        )
+    if sp.issparse(table):
+        return Source(sp.csr_array(table))
+    columns = getattr(table, "columns", None)
+    ids = getattr(table, "index", None)
+    return Source(table, ids, None if columns is None else _column_names(name, columns))
+
+
+def _column_names(name: Any, columns: Any) -> list[str]:
+    found = [str(column) for column in columns]
+    if len(set(found)) < len(found):
+        twice = next(column for column in found if found.count(column) > 1)
+        raise ValueError(
+            f"columns of view {name!r} must have different names, got {twice!r} more "
+            "than once; rename them."
+        )
+    return found
+
+
+def _levels(frame: Any) -> dict[Any, Source]:
+    """The first level of the columns names the view."""
+    names = list(dict.fromkeys(frame.columns.get_level_values(0)))
+    found = {}
+    for name in names:
+        table = frame[name]
+        if getattr(table.columns, "nlevels", 1) > 1:
+            table = table.set_axis(
+                ["_".join(map(str, c)) for c in table.columns], axis=1
+            )
+        found[str(name)] = _source(name, table)
+    return found
+
+
+def _annotated(data: Any, layers: Any) -> dict[Any, Source]:
+    """The modalities of MuData, or the one table of AnnData."""
+    parts = dict(data.mod) if hasattr(data, "mod") else {"X": data}
+    if isinstance(layers, str):
+        layers = dict.fromkeys(parts, layers)
+    chosen = dict(layers or {})
+    if odd := sorted(set(chosen) - set(parts)):
+        raise ValueError(
+            f"layers must name views, which are {', '.join(parts)}, got {odd[0]!r}; "
+            "choose one of these."
+        )
+    found: dict[Any, Source] = {}
+    for name, part in parts.items():
+        layer = chosen.get(name)
+        if layer is not None and layer not in part.layers:
+            raise ValueError(
+                f"layer of view {name!r} must be one of {', '.join(part.layers)}, got "
+                f"{layer!r}; choose one of these."
+            )
+        table = part.X if layer is None else part.layers[layer]
+        table = sp.csr_array(table) if sp.issparse(table) else np.asarray(table)
+        columns = _column_names(name, part.var_names)
+        found[name] = Source(table, part.obs_names, columns)
+    return found
+
+
+# --- rows -----------------------------------------------------------------------------
+
+
+def align(
+    sources: Mapping[str, Source], rows: Any = None
+) -> tuple[np.ndarray | None, dict[str, np.ndarray]]:
+    """Names of the rows, and where each is in every table: -1 where it is not."""
+    if not any(has_index(source.ids) for source in sources.values()):
+        return None, _by_position(sources, rows)
+    without = [name for name, source in sources.items() if source.ids is None]
+    if without:
+        raise ValueError(
+            "views must all have an index or none of them, got one for some and none "
+            f"for {without[0]!r}; pass data frames with an index, or arrays only."
+        )
+    ids = {name: np.asarray(source.ids) for name, source in sources.items()}
+    for name, own in ids.items():
+        require_different(own, f"the index of view {name!r}")
+    if rows is None:
+        wanted = np.array(list(dict.fromkeys(r for own in ids.values() for r in own)))
+    else:
+        wanted = np.asarray(rows)
+        require_different(wanted, "rows")
+    places = {name: find(own, wanted) for name, own in ids.items()}
+    lost = np.all([at < 0 for at in places.values()], axis=0)
+    if lost.any():
+        raise ValueError(
+            f"rows must be in the index of some view, got {wanted[lost][0]!r}, which "
+            f"is in none, and {int(lost.sum())} such in all; leave them out."
+        )
+    return wanted, places
+
+
+def _by_position(sources: Mapping[str, Source], rows: Any) -> dict[str, np.ndarray]:
+    counts = {name: int(source.table.shape[0]) for name, source in sources.items()}
+    if len(set(counts.values())) > 1:
+        told = ", ".join(f"{n} in {name!r}" for name, n in counts.items())
+        raise ValueError(
+            f"views without an index must have the same number of rows, got {told}; "
+            "pass data frames whose index names the rows, or rows of NaN for samples "
+            "that lack a view."
+        )
+    if rows is not None:
+        raise ValueError(
+            "rows are chosen by their names, got views without an index; slice the "
+            "views instead, as in views[rows]."
+        )
+    return {name: np.arange(n) for name, n in counts.items()}
+
+
+def has_index(ids: Any) -> bool:
+    """Whether rows have names: a plain count from 0 is none.
+
+    Examples
+    --------
+    >>> has_index(None), has_index(["ann", "bob"])
+    (False, True)
+    """
+    if ids is None or callable(ids):  # as of a list
+        return False
+    found = np.asarray(ids)
+    return not (
+        found.dtype.kind in "iu" and np.array_equal(found, np.arange(len(found)))
+    )
+
+
+def require_different(ids: np.ndarray, what: str) -> None:
+    """Raise where the same name stands for several rows."""
+    seen = set()
+    for one in ids.tolist():
+        if one in seen:
+            raise ValueError(
+                f"{what} must name every row once, got {one!r} more than once; drop "
+                "duplicates first."
+            )
+        seen.add(one)
+
+
+def find(known: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Where each wanted name is among the known ones; -1 where it is not."""
+    place = {one: k for k, one in enumerate(known.tolist())}
+    return np.array([place.get(one, -1) for one in wanted.tolist()], dtype=np.intp)
