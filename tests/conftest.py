@@ -28,6 +28,23 @@ settings.register_profile(
 settings.load_profile("manykernels")
 
 
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(autouse=True)
+def tidy_repository() -> Iterator[None]:
+    """No test leaves a file behind: what it writes belongs to tmp_path."""
+    before = _names(ROOT)
+    yield
+    left = _names(ROOT) - before
+    assert not left, f"left behind in {ROOT}: {', '.join(sorted(left))}"
+
+
+def _names(folder: Path) -> set[str]:
+    """What lies in a folder, apart from what tools keep under hidden names."""
+    return {name for name in os.listdir(folder) if not name.startswith(".")}
+
+
 @pytest.fixture
 def scripts(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The folder of the benchmarks, for imports."""

@@ -6,6 +6,7 @@ every parameter that has a rule.
 
 import re
 import warnings
+from fractions import Fraction
 from inspect import signature
 from itertools import product
 from types import SimpleNamespace
@@ -50,6 +51,13 @@ VALUES = {  # for a parameter of any kind
     "array": np.ones(2),
     "complex": 1j,
     "bytes": b"x",
+    "huge": 10**400,
+    "series": pd.Series([1.5]),
+    "missing": pd.NA,
+    "no dimension": np.array(1.5),
+    "long": "word " * 1000,
+    "range": range(3),
+    "zero byte": "a\0b",
 }
 
 
@@ -59,6 +67,7 @@ def require_sentence(message):
     assert message.endswith((".", "?")), message
     assert ". " not in message, f"more than one sentence: {message}"
     assert ";" in message, f"no advice: {message}"
+    assert len(message) < 1000, f"too much: {message}"
     assert not RAW.search(re.sub(r"'[^']*'|\"[^\"]*\"", "", message)), message
 
 
@@ -210,15 +219,49 @@ def test_parameters(name):
     assert refused > 5 * len(rules)
 
 
+OTHER = {key: VALUES[key] for key in ("minus", "pairs", "series", "missing", "range")}
+
+
 @pytest.mark.parametrize("parameter", ["kernels", "storage", "memory_limit", "p", "C"])
 @pytest.mark.parametrize("name", ["MKLClassifier", "MKLRegressor"])
 def test_parameters_of_a_fit(name, parameter):
     model, data, _ = CASES[name]
-    cases = {"text": "no such word", "minus": -1, "pairs": {"a": 1}, "bytes": b"x"}
+    cases = {**OTHER, "text": "no such word", "long": "word " * 1000, "bytes": b"x"}
     if parameter != "kernels":
         cases |= {"nan": np.nan, "list": [], "complex": 1j}
+    if parameter == "C":
+        cases |= {"overflowing": 10**400, "inverse": 1e-320, "square": 1e200}
     fresh = clone(model)
     all_refused(cases, lambda v: fresh.set_params(**{parameter: v}).fit(*data))
+
+
+@pytest.mark.parametrize(
+    ("name", "parameter"),
+    [
+        ("MKLClassifier", "checkpoint"),
+        ("MKLClassifier", "random_state"),
+        ("MKLRegressor", "per_target_weights"),
+        ("MKLClassifierCV", "n_jobs"),
+        ("MKLClassifierCV", "scoring"),
+        ("PolynomialMKLRegressor", "degree_weights"),
+        ("SequenceLabeler", "cost"),
+        ("SequenceLabeler", "random_state"),
+        ("DependencyParser", "random_state"),
+        ("DependencyParser", "templates"),
+    ],
+)
+def test_parameters_that_only_a_fit_reads(name, parameter):
+    model, data, _ = CASES[name]
+    cases = {key: VALUES[key] for key in ("pairs", "series", "missing", "no dimension")}
+    cases |= {"word": [["word"]], "fraction": Fraction(1, 3), "complex": 1j}
+    fresh = clone(model)
+    all_refused(cases, lambda v: fresh.set_params(**{parameter: v}).fit(*data))
+
+
+def test_every_sort_of_number_is_a_number():
+    model, data, _ = CASES["MKLClassifier"]
+    for C in (Fraction(1, 3), np.float16(2.0), np.longdouble(2.0), 2**70, np.int8(3)):
+        assert clone(model).set_params(C=C).fit(*data).score(*data) > 0.3
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)

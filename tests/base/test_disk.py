@@ -6,7 +6,7 @@ import stat
 import pytest
 
 from manykernels.base import disk
-from manykernels.base.disk import replacing
+from manykernels.base.disk import file_name, replacing
 
 
 def write(path, content=b"new"):
@@ -96,3 +96,24 @@ def test_an_interrupted_block_leaves_the_old_file(tmp_path):
 def test_a_missing_folder_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match="expected to write .*'No such file"):
         write(tmp_path / "nowhere" / "file")
+
+
+@pytest.mark.parametrize("odd", [None, 3, 0.5, [], {}, object(), "", "a\0b", b""])
+def test_what_is_no_name_of_a_file(odd):
+    with pytest.raises((TypeError, ValueError), match=r"state must be the name of a f"):
+        file_name(odd, "state")
+    with pytest.raises((TypeError, ValueError), match="path must be .*, got .*; wri"):
+        write(odd)
+
+
+@pytest.mark.parametrize("name", ["file/below", "x" * 5000])
+def test_places_that_no_file_can_have(name, tmp_path):
+    write(tmp_path / "file")
+    with pytest.raises(OSError, match="^expected to write .*; choose another") as found:
+        write(tmp_path / name)
+    assert len(str(found.value)) < 500
+
+
+def test_names_may_be_bytes(tmp_path):
+    write(os.fsencode(tmp_path / "file"))
+    assert (tmp_path / "file").read_bytes() == b"new"

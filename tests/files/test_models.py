@@ -111,6 +111,27 @@ def test_custom_kernels_need_their_function(tmp_path):
     np.testing.assert_array_equal(loaded.predict_proba(NEW), model.predict_proba(NEW))
 
 
+@pytest.mark.parametrize("odd", [3, "laplacian_kernel", [], {"laplacian_kernel": 1}])
+def test_functions_come_by_name(odd, tmp_path):
+    fitted().save(tmp_path / "model")
+    with pytest.raises(TypeError, match=r"functions must be .* by name, got .*; pass"):
+        mk.load(tmp_path / "model", odd)
+
+
+@pytest.mark.parametrize("odd", [None, 3, [], ""])
+def test_what_is_no_name_of_a_file(odd):
+    for use in (mk.load, fitted().save):
+        with pytest.raises((TypeError, ValueError), match="path must be the name of a"):
+            use(odd)
+
+
+def test_tiny_temperatures_give_shares(saved):
+    """Scores divided by it may overflow, one class then has all."""
+    rewritten(saved, lambda content: content["fitted"].update(temperature_=1e-300))
+    shares = mk.load(saved).predict_proba(NEW)
+    assert np.isin(shares, [0.0, 1.0]).all() and (shares.sum(axis=1) == 1.0).all()
+
+
 def test_unfitted_models_are_not_saved(tmp_path):
     with pytest.raises(ValueError, match="not fitted yet"):
         mk.MKLClassifier().save(tmp_path / "model")

@@ -130,7 +130,10 @@ def _one_entry(rng, array):
 
 def _other_type(rng, array):
     types = [np.float32, np.float64, np.int32, np.int64, np.uint8, bool, "<U5"]
-    return array.astype(one_of(rng, types))
+    try:
+        return array.astype(one_of(rng, types))
+    except ValueError:  # words are no numbers
+        return array[::-1]
 
 
 ARRAY_CHANGES = [

@@ -27,6 +27,7 @@ from manykernels.base.machine import (
     require_memory,
     stack_bytes,
 )
+from manykernels.base.quoted import quoted
 from manykernels.base.stored import TEXT, storable
 from manykernels.kernels import KernelSet
 
@@ -87,16 +88,16 @@ class Storage:
         if name not in DTYPES:
             got = getattr(self.dtype, "__name__", self.dtype)
             raise ValueError(
-                f"dtype must be float32, float64 or float16, got {got!r}; choose one "
-                "of these."
+                f"dtype must be float32, float64 or float16, got {quoted(got)}; choose "
+                "one of these."
             )
         object.__setattr__(self, "dtype", name)
         object.__setattr__(self, "is_half", name == "float16")
         object.__setattr__(self, "working_dtype", "float32" if self.is_half else name)
         if self.kind not in KINDS:
             raise ValueError(
-                f"storage must be one of {', '.join(KINDS)}, got {self.kind!r}; choose "
-                "'auto' if in doubt."
+                f"storage must be one of {', '.join(KINDS)}, got {quoted(self.kind)}; "
+                "choose 'auto' if in doubt."
             )
         if self.is_half and self.kind not in ("auto", "gram", "memmap"):
             raise ValueError(
@@ -108,8 +109,8 @@ class Storage:
             return
         if not isinstance(self.folder, str | os.PathLike):
             raise TypeError(
-                f"folder of a storage must be a path, got {self.folder!r}; pass its "
-                "name as a text."
+                f"folder of a storage must be a path, got {quoted(self.folder)}; "
+                "pass its name as a text."
             )
         if self.kind not in ("auto", "memmap"):
             raise ValueError(
@@ -128,8 +129,8 @@ class Storage:
             return value
         if not isinstance(value, str):
             raise TypeError(
-                f"storage must be a Storage or a text such as 'gram', got {value!r}; "
-                "choose 'auto' if in doubt."
+                "storage must be a Storage or a text such as 'gram', got "
+                f"{quoted(value)}; choose 'auto' if in doubt."
             )
         kind, colon, named = value.partition(":")
         if not colon and kind in DTYPES:

@@ -9,10 +9,36 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
+
+from manykernels.base.quoted import quoted
 
 # What some file systems answer when a folder is to be synced.
 NO_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)
+
+
+def file_name(path: Any, what: str = "path") -> str:
+    """The name of a file as text.
+
+    Examples
+    --------
+    >>> file_name(Path("model.mk"))
+    'model.mk'
+    >>> file_name(3)
+    Traceback (most recent call last):
+    TypeError: path must be the name of a file, got 3; write for instance 'model.mk'.
+    """
+    try:
+        name = os.fsdecode(path)
+    except TypeError:
+        name = None
+    if name and "\0" not in name:
+        return name
+    kind = TypeError if name is None else ValueError
+    raise kind(
+        f"{what} must be the name of a file, got {quoted(path)}; write for instance "
+        "'model.mk'."
+    )
 
 
 @contextmanager
@@ -33,10 +59,10 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     >>> path.read_bytes()
     b'whole'
     """
-    target = Path(os.path.realpath(path))
-    mode = _writable_mode(target)
+    target = Path(os.path.realpath(file_name(path)))
     draft = target.with_name(f".draft-{secrets.token_hex(8)}")
     try:
+        mode = _writable_mode(target)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         with os.fdopen(os.open(draft, flags, 0o666), "wb") as stream:
             yield stream
@@ -90,7 +116,7 @@ def sync_folder(folder: Path) -> None:
 def _not_written(path: str | os.PathLike[str], error: OSError) -> OSError:
     """The same sort of error in one sentence."""
     return type(error)(
-        f"expected to write {os.fspath(path)!r}, got {error.strerror!r}; choose "
+        f"expected to write {quoted(file_name(path))}, got {error.strerror!r}; choose "
         "another folder or free some space."
     )
 

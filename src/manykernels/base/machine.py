@@ -17,6 +17,8 @@ import joblib
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
+from manykernels.base.quoted import quoted
+
 Result = TypeVar("Result")
 
 # Below this many bytes of traffic, starting threads costs more than it saves: a tenth
@@ -94,7 +96,7 @@ def parse_bytes(limit: int | float | str) -> int:
         pass
     raise ValueError(
         f"memory_limit must be a positive number of bytes or text such as '4GB', got "
-        f"{limit!r}; write for instance '4GB', or None for what is free."
+        f"{quoted(limit)}; write for instance '4GB', or None for what is free."
     )
 
 

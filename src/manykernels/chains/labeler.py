@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from manykernels.base import stored
+from manykernels.base.machine import parse_bytes
 from manykernels.base.stored import Maybe, Part, require_all
 from manykernels.chains.decoder import marginals, viterbi
 from manykernels.chains.descent import ChainDescent
@@ -29,8 +30,12 @@ from manykernels.chains.problem import ChainBlocks, ChainProblem, chain_terms
 from manykernels.files import Saved, by_weight
 from manykernels.inputs.data import check_same_classes
 from manykernels.inputs.parameters import (
+    MODERATE,
+    Function,
     Number,
     OneOf,
+    Precision,
+    ReadBy,
     Rules,
     Whole,
     check_parameters,
@@ -43,12 +48,18 @@ from manykernels.norms.regularizers import REGULARIZERS
 
 RULES: Rules = {
     "regularizer": OneOf(*REGULARIZERS, method="terms"),
-    "C": Number(),
+    "C": Number(largest=MODERATE),
     "loss": OneOf("hinge", "crf"),
     "transitions": OneOf("fixed", "learned", "none"),
     "window": Whole(0, optional=True, example=1),
     "max_iter": Whole(optional=True, example=20),
     "solver": OneOf(None, method="solve"),
+    "approximate": OneOf("nystroem", "random_features", None),
+    "rank": Whole(example=300),
+    "psd": OneOf("check", "clip", "skip"),
+    "dtype": Precision(),
+    "memory_limit": ReadBy(parse_bytes, optional=True),
+    "callback": Function(optional=True),
 }
 
 

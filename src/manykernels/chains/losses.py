@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manykernels.base.arrays import Array
+from manykernels.base.quoted import quoted
 from manykernels.chains.decoder import (
     cost_augmented,
     hamming_cost,
@@ -138,6 +139,13 @@ def chain_loss(name: str, cost: Any, n_labels: int) -> ChainLoss:
                 "cost belongs to loss='hinge', got it with loss='crf'; leave it out."
             )
         return CRF()
-    hinge = StructuredHinge(None if cost is None else np.asarray(cost, np.float64))
+    try:
+        table = None if cost is None else np.asarray(cost, np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(
+            f"cost must be a table of {n_labels} by {n_labels} numbers, got "
+            f"{quoted(cost)}; give one row per true label, or None."
+        ) from error
+    hinge = StructuredHinge(table)
     hinge.cost_table(n_labels)
     return hinge

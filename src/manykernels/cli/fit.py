@@ -22,6 +22,7 @@ from manykernels.cli.outputs import (
     check_output,
     print_json,
     require_one_stdin,
+    require_own_files,
     write_json,
 )
 from manykernels.cli.progress import leave_if_interrupted, save_model, watched
@@ -77,6 +78,10 @@ def fit(
     check_output("--model", model_path)
     check_output("--metrics", metrics)
     check_output("--checkpoint", checkpoint)
+    require_own_files(
+        {"DATA": data, "--test": test},
+        {"--model": model_path, "--metrics": metrics, "--checkpoint": checkpoint},
+    )
     require_one_stdin(data, test)
     estimator = MKLRegressor if regression else MKLClassifier
     model = build_model(

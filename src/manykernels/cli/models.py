@@ -21,6 +21,7 @@ from manykernels.cli.outputs import (
     check_picture,
     check_table,
     print_json,
+    require_own_files,
     tell,
     write_table,
 )
@@ -95,6 +96,7 @@ def predict(
 
     manykernels predict model.mk new.csv --proba --out predictions.csv
     """
+    require_own_files({"DATA": data, "MODEL": model}, {"--out": out})
     estimator, kind = _load(model)
     if kind is None:
         source = Source(data, format, header)

@@ -38,6 +38,24 @@ def check_output(option: str, path: str | Path | None) -> None:
         fail(f"{option} must be writable, got '{path}'; change its permissions")
 
 
+def require_own_files(read: dict[str, Any], written: dict[str, Any]) -> None:
+    """Refuse to write to a file that is read, or to one file for two purposes.
+
+    Both name files by the words of the command line that they belong to.
+    """
+    known: dict[str, str] = {}
+    for words, path in (*read.items(), *written.items()):
+        if path is None or str(path) == STDOUT:
+            continue
+        place = os.path.realpath(path)
+        if words in written and place in known:
+            fail(
+                f"{words} must be a file of its own, got '{path}', which is that of "
+                f"{known[place]}; choose another name"
+            )
+        known.setdefault(place, words)
+
+
 def require_one_stdin(*sources: str | None) -> None:
     """Refuse to read two files from standard input."""
     if sources.count(STDOUT) > 1:  # both have the same name
@@ -52,8 +70,12 @@ def check_learning(
         fail(f"expected a file to {purpose}, or --train, got neither; name one")
     require_one_stdin(data, train)
     check_output("--out", out)
-    if train is not None:
+    read: dict[str, Any] = {"DATA": data, "--train": train}
+    if train is None:
+        require_own_files({**read, "--model": model}, {"--out": out})
+    else:
         check_output("--model", model)
+        require_own_files(read, {"--model": model, "--out": out})
 
 
 def load_as(kind: str, name: str, path: Path) -> Any:

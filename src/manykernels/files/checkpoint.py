@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 
 from manykernels.banks.fingerprint import fingerprint
+from manykernels.base.disk import file_name
+from manykernels.base.quoted import quoted
 from manykernels.base.stored import one_line
 from manykernels.files.container import (
     ModelFileError,
@@ -54,7 +56,7 @@ class FileCheckpoint:
 
     def load(self) -> State | None:
         """The state of an earlier run of the same fit, if there is one."""
-        if not self.path.exists():
+        if not os.path.exists(self.path):  # unlike its method, of any name
             return None
         content, arrays = read_container(self.path)
         if not isinstance(content, dict) or content.get("fit") != self.identity:
@@ -105,11 +107,12 @@ def open_checkpoint(
     """The checkpoint for this very problem, solver and seed, or None without a path."""
     if path is None:
         return None
+    path = file_name(path, "checkpoint")
     folder = Path(path).resolve().parent
     if not (folder.is_dir() and os.access(folder, os.W_OK)):
         raise ValueError(
             "checkpoint must be a file in an existing folder that may be written to, "
-            f"got {os.fspath(path)!r}; create the folder first."
+            f"got {quoted(path)}; create the folder first."
         )
     return FileCheckpoint(path, _identity(kernels, problem, solver, seed))
 

@@ -21,8 +21,9 @@ from typing import Any, BinaryIO, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from manykernels.base.disk import regular_file, replacing
+from manykernels.base.disk import file_name, regular_file, replacing
 from manykernels.base.machine import allowed_bytes, parse_bytes
+from manykernels.base.quoted import quoted
 from manykernels.base.stored import one_line
 
 FORMAT = "manykernels"
@@ -92,6 +93,7 @@ def read_container(
     than four times its size and 100 MB.
     """
     allowed = None if memory_limit is None else parse_bytes(memory_limit)
+    path = file_name(path)
     try:
         with regular_file(path) as stream:
             return _read(stream, path, allowed)
@@ -99,7 +101,7 @@ def read_container(
         raise
     except OSError as error:
         raise type(error)(
-            f"expected to read {os.fspath(path)!r}, got {error.strerror!r}; check its "
+            f"expected to read {quoted(path)}, got {error.strerror!r}; check its "
             "name, its permissions and the disk."
         ) from error
     except ValueError as error:

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from manykernels.base.quoted import quoted
 from manykernels.base.stored import Fields, Maybe, check_fields, one_line
 from manykernels.files.container import (
     Arrays,
@@ -167,6 +168,7 @@ def load(
     >>> mk.load(path).predict([[0.2]]).tolist()
     ['low']
     """
+    _require_functions(functions)
     content, arrays = read_container(path, memory_limit)
     try:
         return _restore(content, arrays, functions)
@@ -177,6 +179,18 @@ def load(
             f"expected the content of a fitted model, but {os.fspath(path)!r} lacks or "
             f"mixes up parts ({one_line(error)}); copy the original again."
         ) from error
+
+
+def _require_functions(functions: Any) -> None:
+    """Raise unless functions come by name."""
+    known = functions is None or (
+        isinstance(functions, Mapping) and all(map(callable, functions.values()))
+    )
+    if not known:
+        raise TypeError(
+            "functions must be the functions of custom kernels by name, got "
+            f"{quoted(functions)}; pass for instance {{'my_kernel': my_kernel}}."
+        )
 
 
 def saved_classes(room: str) -> dict[str, type[Saved]]:

@@ -7,11 +7,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from sklearn.utils import check_random_state
 
+from manykernels.base.disk import file_name
+from manykernels.base.quoted import quoted
+
+MODERATE = 1e100  # a penalty is squared, inverted and multiplied by losses
 APPROXIMATION = r"(nystroem|random_features)(?::([1-9][0-9]{0,8}))?"
 
 
@@ -39,6 +43,8 @@ Rules: TypeAlias = Mapping[str, Rule]
 class Number(Rule):
     """A finite number in (low, high], or [low, high] if `low_ok`.
 
+    Unless it is zero, it and its inverse must not exceed `largest`.
+
     Examples
     --------
     >>> Number(0.0).check("C", 10)
@@ -50,20 +56,35 @@ class Number(Rule):
     low: float = 0.0
     high: float = np.inf
     low_ok: bool = False
+    largest: float = np.inf
 
     def check(self, name: str, value: Any) -> None:
         """Raise unless it is such a number."""
-        good = isinstance(value, Real) and not isinstance(value, bool)
-        if good:
-            above = value >= self.low if self.low_ok else value > self.low
-            good = above and value <= self.high and np.isfinite(value)
-        if not good:
+        number = _as_float(value)
+        above = number >= self.low if self.low_ok else number > self.low
+        if not (above and number <= self.high and np.isfinite(number)):
             start = "[" if self.low_ok else "("
             end = "inf)" if np.isinf(self.high) else f"{self.high:g}]"
             raise ValueError(
                 f"{name} must be a number in {start}{self.low:g}, {end}"
-                f"{self.exemptions}, got {value!r}; choose one in that range."
+                f"{self.exemptions}, got {quoted(value)}; choose one in that range."
             )
+        if number != 0.0 and not 1.0 / self.largest <= abs(number) <= self.largest:
+            raise ValueError(
+                f"{name} must be between {1.0 / self.largest:g} and {self.largest:g}, "
+                f"where its squares are numbers, too, got {quoted(value)}; choose one "
+                "in that range."
+            )
+
+
+def _as_float(value: Any) -> float:
+    """A real number as a float; NaN for everything else, and what overflows."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return float("nan")
+    try:
+        return float(value)
+    except (OverflowError, TypeError, ValueError):
+        return float("nan")
 
 
 @dataclass(frozen=True)
@@ -80,16 +101,19 @@ class Whole(Rule):
 
     low: int = 1
     example: int = 100
+    high: int | None = None
 
     def check(self, name: str, value: Any) -> None:
         """Raise unless it is such a number."""
         whole = isinstance(value, Integral) and not isinstance(value, bool)
-        if not (whole and value >= self.low):
+        if not (whole and value >= self.low and value <= (self.high or value)):
             kind = {0: "non-negative ", 1: "positive "}.get(self.low, "")
             least = "" if kind else f" of at least {self.low}"
+            least += "" if self.high is None else f" up to {self.high}"
             raise ValueError(
                 f"{name} must be a {kind}whole number{least}"
-                f"{self.exemptions}, got {value!r}; choose for instance {self.example}."
+                f"{self.exemptions}, got {quoted(value)}; choose for instance "
+                f"{self.example}."
             )
 
 
@@ -122,7 +146,8 @@ class OneOf(Rule):
             listed = [*map(repr, self.words), *also]
             text = " or ".join(filter(None, [", ".join(listed[:-1]), listed[-1]]))
             raise ValueError(
-                f"{name} must be {text}, got {value!r}; choose one of these{self.hint}."
+                f"{name} must be {text}, got {quoted(value)}; choose one of "
+                f"these{self.hint}."
             )
 
 
@@ -143,7 +168,63 @@ class Flag(Rule):
         if not isinstance(value, bool | np.bool_):
             raise ValueError(
                 f"{name} must be True or False{self.exemptions}, "
-                f"got {value!r}; choose one of these."
+                f"got {quoted(value)}; choose one of these."
+            )
+
+
+class FileName(Rule):
+    """The name of a file."""
+
+    def check(self, name: str, value: Any) -> None:
+        """Raise unless it is a text or a path."""
+        file_name(value, name)
+
+
+class Precision(Rule):
+    """A name or type of NumPy for numbers of 32 or 64 bits.
+
+    Examples
+    --------
+    >>> Precision().check("dtype", "float16")
+    Traceback (most recent call last):
+    ValueError: dtype must be 'float32' or 'float64', got 'float16'; choose one of
+    these.
+    """
+
+    def check(self, name: str, value: Any) -> None:
+        """Raise unless it is one of them."""
+        try:
+            found = "" if value is None else np.dtype(value).name
+        except (TypeError, ValueError):
+            found = ""
+        if found not in ("float32", "float64"):
+            raise ValueError(
+                f"{name} must be 'float32' or 'float64', got {quoted(value)}; choose "
+                "one of these."
+            )
+
+
+class Workers(Rule):
+    """How many workers joblib takes: a number, or counted from all cores if negative.
+
+    Examples
+    --------
+    >>> Workers().check("n_jobs", 0)
+    Traceback (most recent call last):
+    ValueError: n_jobs must be a whole number other than 0, up to 10000, got 0; choose
+    1, or -1 for all cores.
+    """
+
+    most: ClassVar[int] = 10_000
+
+    def check(self, name: str, value: Any) -> None:
+        """Raise unless it is such a number."""
+        whole = isinstance(value, Integral) and not isinstance(value, bool)
+        if not (whole and value != 0 and abs(value) <= self.most):
+            raise ValueError(
+                f"{name} must be a whole number other than 0, up to {self.most}"
+                f"{self.exemptions}, got {quoted(value)}; choose 1, or -1 for all "
+                "cores."
             )
 
 
@@ -154,8 +235,8 @@ class Function(Rule):
         """Raise unless it can be called."""
         if not callable(value):
             raise TypeError(
-                f"{name} must be a function of one line of the history, got {value!r}; "
-                "pass the function itself or None."
+                f"{name} must be a function of one line of the history, got "
+                f"{quoted(value)}; pass the function itself or None."
             )
 
 
@@ -207,7 +288,8 @@ def read_approximation(text: Any) -> tuple[str | None, int | None]:
     if found is None:
         raise ValueError(
             "approximate must be 'nystroem', 'random_features', one of these with a "
-            f"rank such as 'nystroem:500', or None, got {text!r}; choose one of these."
+            f"rank such as 'nystroem:500', or None, got {quoted(text)}; choose one of "
+            "these."
         )
     return found[1], int(found[2]) if found[2] else None
 
@@ -219,11 +301,15 @@ def choose_generator(random_state: Any) -> np.random.Generator:
 
 def draw_seed(random_state: Any) -> int:
     """A seed from what scikit-learn calls a random state; objects move on."""
+    return int(old_generator(random_state).randint(np.iinfo(np.int32).max))
+
+
+def old_generator(random_state: Any) -> np.random.RandomState:
+    """The generator that scikit-learn makes of a random state."""
     try:
-        generator = check_random_state(random_state)
+        return check_random_state(random_state)
     except (TypeError, ValueError) as error:
         raise ValueError(
             "random_state must be None, a whole number from 0 to 2**32 - 1 or a "
-            f"np.random.RandomState, got {random_state!r}; choose for instance 0."
+            f"np.random.RandomState, got {quoted(random_state)}; choose for instance 0."
         ) from error
-    return int(generator.randint(np.iinfo(np.int32).max))

@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from scipy.spatial.distance import pdist
 
 from manykernels.base.arrays import Values
+from manykernels.base.quoted import quoted
 from manykernels.kernels.columns import (
     Columns,
     callable_name,
@@ -229,14 +230,14 @@ def require_approximation(word: Any, rank: Any, what: str) -> None:
     """Raise unless a word names an approximation or is None, and a rank counts."""
     if word is not None and word not in APPROXIMATIONS:
         raise ValueError(
-            f"approximate must be 'nystroem', 'random_features' or None, got {word!r}; "
-            f"choose one of these for {what}."
+            "approximate must be 'nystroem', 'random_features' or None, got "
+            f"{quoted(word)}; choose one of these for {what}."
         )
     whole = isinstance(rank, Integral) and not isinstance(rank, bool)
     if rank is not None and not (whole and rank >= 1):
         raise ValueError(
-            f"rank of {what} must be a whole number >= 1, got {rank!r}; choose for "
-            f"instance 300."
+            f"rank of {what} must be a whole number >= 1, got {quoted(rank)}; choose "
+            "for instance 300."
         )
 
 

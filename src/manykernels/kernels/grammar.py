@@ -13,6 +13,7 @@ from difflib import get_close_matches
 from typing import Any
 from urllib.parse import unquote
 
+from manykernels.base.quoted import quoted
 from manykernels.kernels.base import SHARED_FIELDS, Kernel, require_approximation
 from manykernels.kernels.columns import (
     INTEGER,
@@ -123,7 +124,7 @@ def as_kernels(spec: Any = None) -> list[Kernel]:
             kernels.append(Custom(item))
         else:
             raise TypeError(
-                f"expected a kernel, a string or a callable, got {item!r}; see "
+                f"expected a kernel, a string or a callable, got {quoted(item)}; see "
                 f"manykernels.kernels for what there is."
             )
     if not kernels:
@@ -188,8 +189,8 @@ def parse_kernel(text: str) -> Kernel:
         close = get_close_matches(name, KERNELS, n=1)
         hint = f"did you mean {close[0]!r}?" if close else "choose one of these."
         raise ValueError(
-            f"kernel kind must be one of {', '.join(KERNELS)}, got {kind.strip()!r}; "
-            f"{hint}"
+            f"kernel kind must be one of {', '.join(KERNELS)}, got "
+            f"{quoted(kind.strip())}; {hint}"
         )
     cls = KERNELS[name]
     settings = _parse_options(cls, options) if options.strip() else {}
@@ -209,8 +210,8 @@ def format_kernel(kernel: Kernel) -> str:
     """
     if KERNELS.get(kernel.kind) is not type(kernel):
         raise ValueError(
-            f"only built-in kernels can be written as text, got {kernel!r}; keep the "
-            f"object itself."
+            f"only built-in kernels can be written as text, got {quoted(kernel)}; keep "
+            f"the object itself."
         )
     settings = kernel.settings()
     columns = settings.pop("columns", None)
@@ -230,7 +231,7 @@ def _parse_options(cls: type[Kernel], options: str) -> dict[str, Any]:
         if key not in known or not equals:
             raise ValueError(
                 f"parameters of {cls.kind} are {', '.join(known)}, written as "
-                f"name=value, got {option.strip()!r}; choose among these."
+                f"name=value, got {quoted(option.strip())}; choose among these."
             )
         if key in settings:
             raise ValueError(
@@ -253,8 +254,8 @@ def _parse_columns(where: str, text: str) -> Columns:
     parts = list(map(str.strip, where.split("+")))
     if not all(parts):
         raise ValueError(
-            f"columns must follow '@' and each '+', got {text!r}; write for instance "
-            f"rbf@0-13 or rbf@age+pixel*."
+            f"columns must follow '@' and each '+', got {quoted(text)}; write for "
+            f"instance rbf@0-13 or rbf@age+pixel*."
         )
     for part in parts:
         columns += _parse_column(part, text)
@@ -264,8 +265,8 @@ def _parse_columns(where: str, text: str) -> Columns:
     columns = [_in_a_view(column) for column in columns]
     if slice in map(type, columns):
         raise ValueError(
-            f"a slice of columns must stand alone, got {text!r}; write a range such as "
-            f"0-13 to join it with others."
+            f"a slice of columns must stand alone, got {quoted(text)}; write a range "
+            f"such as 0-13 to join it with others."
         )
     return tuple(columns)
 
@@ -277,13 +278,14 @@ def _parse_column(part: str, text: str) -> list[Any]:
         first, last = _whole(found[1]), _whole(found[2])
         if last < first:
             raise ValueError(
-                f"a range of columns must go upwards, got {part!r} in {text!r}; write "
-                f"{last}-{first}."
+                f"a range of columns must go upwards, got {quoted(part)} in "
+                f"{quoted(text)}; write {last}-{first}."
             )
         if last - first >= MOST_COLUMNS:
             raise ValueError(
-                f"a range of columns must hold at most {MOST_COLUMNS}, got {part!r} in "
-                f"{text!r}; correct it, or write a slice such as 0:14."
+                f"a range of columns must hold at most {MOST_COLUMNS}, got "
+                f"{quoted(part)} in {quoted(text)}; correct it, or write a slice such "
+                "as 0:14."
             )
         return list(range(first, last + 1))
     if ":" in part:
@@ -305,7 +307,8 @@ def _parse_slice(part: str, text: str) -> slice:
     if len(ends) > 3 or (len(ends) == 3 and (ends[2] == 0 or type(ends[2]) is str)):
         raise ValueError(
             f"a slice of columns must be first:last or first:last:step with a step "
-            f"other than 0, got {part!r} in {text!r}; write for instance 0:14."
+            f"other than 0, got {quoted(part)} in {quoted(text)}; write for instance "
+            "0:14."
         )
     return slice(*ends)
 

@@ -9,6 +9,8 @@ from manykernels.banks import Storage
 from manykernels.base.machine import parse_bytes
 from manykernels.inputs.missing import STRATEGIES
 from manykernels.inputs.parameters import (
+    MODERATE,
+    FileName,
     Flag,
     Function,
     Number,
@@ -67,8 +69,9 @@ PASSES = {"obscure": "batch_passes", "pegasos": "passes"}
 RIVALS = ", or a rival such as manykernels.compare.SimpleMKL()"
 
 EXPONENT = Number(1.0, 2.0, low_ok=True)
+PENALTY = Number(largest=MODERATE)
 SHARED: Rules = {
-    "C": Number(),
+    "C": PENALTY,
     "p": EXPONENT,
     "tol": Number(low_ok=True),
     "max_iter": Whole(optional=True),
@@ -78,6 +81,8 @@ SHARED: Rules = {
     "approximate": ReadBy(read_approximation, optional=True),
     "storage": ReadBy(Storage.of, word="auto"),
     "memory_limit": ReadBy(parse_bytes, optional=True),
+    "warm_start": Flag(),
+    "checkpoint": FileName(optional=True),
     "callback": Function(optional=True),
 }
 CLASSIFIER: Rules = {

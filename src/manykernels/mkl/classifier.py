@@ -335,10 +335,12 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """softmax(scores / temperature_), shape (n, n_classes)."""
-        decision = self.decision_function(X) / self.temperature_
+        decision = self.decision_function(X)
         if decision.ndim == 1:
             decision = np.column_stack([np.zeros_like(decision), decision])
-        return softmax(decision, axis=1)
+        with np.errstate(over="ignore"):  # a class may be infinitely unlikely
+            below = decision - decision.max(axis=1, keepdims=True)
+            return softmax(below / self.temperature_, axis=1)
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithm of `predict_proba`."""

@@ -285,7 +285,7 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
         return Expansion(start.coef, start.weights.mean(axis=0))
 
     def _check_checkpoint(self) -> None:
-        if self.per_target_weights and self.checkpoint is not None:
+        if self.checkpoint is not None and self.per_target_weights:
             raise ValueError(
                 "checkpoint keeps the state of one search, got "
                 "per_target_weights=True, which makes one per target; leave one of "
@@ -316,7 +316,10 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
 
     def _restored(self) -> None:
         n_targets = len(np.atleast_1d(self.intercept_))
-        agree = {"intercept": self._model.coef.shape[1] == n_targets}
+        agree = {
+            "intercept": self._model.coef.shape[1] == n_targets,
+            "certificate": np.shape(self.objective_) == np.shape(self.duality_gap_),
+        }
         require_all(type(self).__name__, agree)
         super()._restored()
 

@@ -26,22 +26,30 @@ from manykernels.base.stored import (
 from manykernels.inputs.parameters import (
     Flag,
     Number,
+    ReadBy,
     Rules,
+    Whole,
+    Workers,
 )
 from manykernels.inputs.reporting import counted_steps
-from manykernels.mkl.choices import EXPONENT
+from manykernels.mkl.choices import EXPONENT, PENALTY
 from manykernels.mkl.estimator import Training, side_by_side, solve_each
-from manykernels.mkl.tasks import Task, ValueTask
+from manykernels.mkl.tasks import Task, ValueTask, find_scorer
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Expansion, Problem
 from manykernels.solvers.loop import require_whole
 from manykernels.solvers.regression.ridge import held_out_residuals
 from manykernels.solvers.regression.ridge_targets import single
 
+MOST_CS = 10_000  # where a number of them is given
 DECADES = 3  # a number of Cs reaches from 10^-3 to 10^3
 FOLDS = 5  # where nothing is said
 Fold = tuple[np.ndarray, np.ndarray]  # rows to learn from, rows to predict
 Pair = tuple[float, float]  # p and C
+SEARCHING: Rules = {
+    "n_jobs": Workers(optional=True),
+    "scoring": ReadBy(find_scorer, optional=True),
+}
 # What a search adds to a file.
 SEARCHED: Fields = {
     "cv_results_": Columns(),
@@ -69,8 +77,9 @@ class Grid:
         [0.001, 1.0, 1000.0]
         """
         if isinstance(Cs, Integral) and not isinstance(Cs, bool) and int(Cs) > 1:
+            Whole(example=7, high=MOST_CS).check("Cs", Cs)
             Cs = np.logspace(-DECADES, DECADES, int(Cs)).tolist()
-        chosen = _numbers("Cs", Cs, "C", Number())
+        chosen = _numbers("Cs", Cs, "C", PENALTY)
         return cls(_numbers("ps", ps, "p", EXPONENT), sorted(set(chosen)))
 
     @property
@@ -108,6 +117,7 @@ def _numbers(name: str, values: Any, each: str, rule: Number) -> list[float]:
     """One or many numbers as a list, checked one by one."""
     if isinstance(values, str) or not isinstance(values, Iterable):
         values = [values]
+    values = np.atleast_1d(values) if isinstance(values, np.ndarray) else values
     found = list(values)
     if not found:
         raise ValueError(
@@ -245,8 +255,9 @@ def _places(index: Any, kept: np.ndarray) -> np.ndarray:
 
 def search_rules(rules: Rules) -> Rules:
     """Rules for an estimator that is told ps and Cs in place of p and C."""
-    own = {name: rule for name, rule in rules.items() if name not in ("p", "C")}
-    return {**own, "refit": Flag()}
+    single = ("p", "C", "warm_start", "checkpoint")  # what only one fit can have
+    own = {name: rule for name, rule in rules.items() if name not in single}
+    return {**own, "refit": Flag(), **SEARCHING}
 
 
 class SearchMixin:

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.metrics import get_scorer
+from sklearn.metrics import get_scorer, get_scorer_names
 
 from manykernels.banks import Bank
+from manykernels.base.quoted import quoted
 from manykernels.losses import Loss
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Problem
@@ -151,10 +152,24 @@ def judge(scoring: Any, known: Any, y: Any, weight: np.ndarray | None) -> float:
     weights = {} if weight is None else {"sample_weight": weight}
     if scoring is None:
         return float(known.score(rows, y, **weights))
-    scorer = get_scorer(scoring) if isinstance(scoring, str) else scoring
+    return float(find_scorer(scoring)(known, rows, y, **weights))
+
+
+def find_scorer(scoring: Any) -> Any:
+    """A scorer by its name, or as it was given.
+
+    Examples
+    --------
+    >>> find_scorer("best")
+    Traceback (most recent call last):
+    ValueError: scoring must be the name of a metric of scikit-learn or a scorer, got
+    'best'; choose for instance 'r2' or 'accuracy'.
+    """
+    known = get_scorer_names() if isinstance(scoring, str) else []
+    scorer = get_scorer(scoring) if scoring in known else scoring
     if not callable(scorer):
         raise ValueError(
             "scoring must be the name of a metric of scikit-learn or a scorer, got "
-            f"{scoring!r}; choose for instance 'r2' or 'accuracy'."
+            f"{quoted(scoring)}; choose for instance 'r2' or 'accuracy'."
         )
-    return float(scorer(known, rows, y, **weights))
+    return scorer

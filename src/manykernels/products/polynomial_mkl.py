@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from manykernels.base.machine import require_memory
+from manykernels.base.quoted import quoted
 from manykernels.base.stored import (
     Count,
     Either,
@@ -28,6 +29,7 @@ from manykernels.inputs.data import (
     check_table,
 )
 from manykernels.inputs.parameters import (
+    MODERATE,
     Flag,
     Number,
     OneOf,
@@ -62,10 +64,11 @@ from manykernels.solvers import Epoch
 
 MEMBER = ("p", "degree_weights", "C", "weight")  # what `blend_` says of each
 # What both estimators take; each adds its own.
+MOST_DEGREE = 100  # products of more kernels than that are rounding
 RULES: Rules = {
-    "degree": Whole(example=3),
+    "degree": Whole(example=3, high=MOST_DEGREE),
     "p": Number(1.0, 1.99, low_ok=True, word="blend"),
-    "C": Number(word="auto"),
+    "C": Number(word="auto", largest=MODERATE),
     "refit": Flag(optional=True),
     "standardize": Flag(word="auto"),
     "normalize": Flag(),
@@ -158,12 +161,15 @@ def choose_degree_weights(degree: Any, weights: Any) -> np.ndarray:
     is_list = isinstance(weights, (Sequence, np.ndarray)) and not isinstance(
         weights, str
     )
-    rho = np.array(weights if is_list else [], dtype=float)
+    try:
+        rho = np.array(weights if is_list else [], dtype=float)
+    except (TypeError, ValueError):
+        rho = np.array([])
     good = rho.shape == (int(degree) + 1,) and np.isfinite(rho).all()
     if not (good and (rho > 0.0).all()):
         raise ValueError(
             f"degree_weights must be {degree + 1} positive numbers, one for each of "
-            f"the degrees 0 to {degree}, got {weights!r}; give for instance "
+            f"the degrees 0 to {degree}, got {quoted(weights)}; give for instance "
             f"{[1] * int(degree) + [2]}."
         )
     return rho

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from manykernels.base.arrays import Array, Index
+from manykernels.base.quoted import quoted
 from manykernels.base.stored import storable
 
 POLICIES = ("smallest", "oldest", "project")
@@ -56,13 +57,13 @@ class Budget:
         whole = isinstance(self.size, Integral) and not isinstance(self.size, bool)
         if not (whole and self.size >= 1):
             raise ValueError(
-                f"budget must be a positive whole number or None, got {self.size!r}; "
-                "choose for instance 2000."
+                "budget must be a positive whole number or None, got "
+                f"{quoted(self.size)}; choose for instance 2000."
             )
         if self.policy not in POLICIES:
             raise ValueError(
                 f"policy of a budget must be one of {', '.join(map(repr, POLICIES))}, "
-                f"got {self.policy!r}; choose one of these."
+                f"got {quoted(self.policy)}; choose one of these."
             )
 
     @classmethod

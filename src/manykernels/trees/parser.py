@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from manykernels.base.machine import parse_bytes, require_memory
 from manykernels.base.stored import Floats, ListOf, Part, Wholes, require_all
@@ -37,7 +37,7 @@ from manykernels.trees.templates import arc_templates
 RULES: parameters.Rules = {
     "loss": parameters.OneOf("hinge", "crf"),
     "regularizer": parameters.OneOf(None, "squared_l2", "group_lasso", "sparse_mkl"),
-    "C": parameters.Number(),
+    "C": parameters.Number(largest=parameters.MODERATE),
     "solver": parameters.OneOf(None, method="rule"),
     "n_epochs": parameters.Whole(example=8),
     "refit": parameters.Flag(),
@@ -409,7 +409,7 @@ class DependencyParser(Saved, BaseEstimator):
         rule = self._rule(len(sentences), plain)
         if state.from_weights:
             rule = replace(rule, dual_averaging=False)
-        seed = check_random_state(self.random_state).randint(2**31)
+        seed = parameters.old_generator(self.random_state).randint(2**31)
         rng = np.random.default_rng([seed, state.rounds])
         callback = progress_callback(self.verbose, None, self.callback)
         return learn_trees(state, corpus, rule, n_epochs, rng, callback)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+from manykernels.base.quoted import quoted
 from manykernels.base.stored import TEXT, storable
 
 FIELDS = ("form", "lemma", "upos", "xpos")
@@ -108,13 +109,13 @@ def arc_templates(choice: Any = "standard") -> tuple[ArcTemplate, ...]:
         if choice not in SETS:
             raise ValueError(
                 f"templates must be one of {', '.join(SETS)}, or a list of texts, got "
-                f"{choice!r}; choose one of these."
+                f"{quoted(choice)}; choose one of these."
             )
         return tuple(dict.fromkeys(SETS[choice]()))
-    if not isinstance(choice, Iterable):
+    if not isinstance(choice, Iterable) or not getattr(choice, "ndim", 1):
         raise TypeError(
             f"templates must be one of {', '.join(SETS)}, or a list of texts, got "
-            f"{choice!r}; choose one of these."
+            f"{quoted(choice)}; choose one of these."
         )
     given = [t if isinstance(t, ArcTemplate) else parse_template(t) for t in choice]
     if not given or len(set(given)) < len(given):

@@ -17,7 +17,7 @@ from manykernels.compare.combinations.base import (
 )
 from manykernels.inputs.parameters import choose_generator
 from manykernels.losses import MulticlassHinge
-from manykernels.mkl.search import Grid, Search, make_folds
+from manykernels.mkl.search import SEARCHING, Grid, Search, make_folds
 from manykernels.mkl.tasks import ClassTask
 
 
@@ -66,6 +66,7 @@ duality_gap_, history_, n_iter_, temperature_, n_features_in_, feature_names_in_
     'rbf@2'
     """
 
+    _rules = {**CombinedKernelClassifier._rules, **SEARCHING}
     _stored = {
         **CombinedKernelClassifier._stored,
         "cv_results_": Columns(),

@@ -11,6 +11,7 @@ from manykernels.banks import Bank
 from manykernels.banks.base import support_of
 from manykernels.banks.combined import merged
 from manykernels.base.arrays import Array, Values
+from manykernels.base.quoted import quoted
 from manykernels.base.stored import Floats, Part, Real, require_all, storable
 from manykernels.compare.combinations.base import CombinedKernelClassifier, Training
 from manykernels.inputs.parameters import Number, Rule
@@ -94,8 +95,8 @@ class _Power(Rule):
             Number().check(name, value)
         elif value not in ("mean", "auto"):
             raise ValueError(
-                f"{name} must be a positive number, 'mean' or 'auto', got {value!r}; "
-                "choose one of these."
+                f"{name} must be a positive number, 'mean' or 'auto', got "
+                f"{quoted(value)}; choose one of these."
             )
 
 
