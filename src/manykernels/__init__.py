@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from manykernels.banks import Storage
     from manykernels.chains import SequenceLabeler
     from manykernels.files import load
+    from manykernels.inputs.gmt import read_gmt
+    from manykernels.inputs.groups import group_kernels
     from manykernels.mkl import (
         MKLClassifier,
         MKLClassifierCV,
@@ -49,6 +51,7 @@ __all__ = [
     "chains",
     "compare",
     "datasets",
+    "group_kernels",
     "kernel_alignments",
     "kernels",
     "load",
@@ -56,6 +59,7 @@ __all__ = [
     "norms",
     "products",
     "rank_kernels",
+    "read_gmt",
     "report",
     "solvers",
     "trees",
@@ -74,9 +78,11 @@ HOMES = {
     "PolynomialMKLRegressor": "products",
     "SequenceLabeler": "chains",
     "Storage": "banks",
+    "group_kernels": "inputs.groups",
     "kernel_alignments": "mkl",
     "load": "files",
     "rank_kernels": "mkl",
+    "read_gmt": "inputs.gmt",
     "warm_up": "mkl",
 }
 
