@@ -99,7 +99,8 @@ def main() -> None:
             console.print(f"No files for {data.name}: left out (see MANYKERNELS_DATA).")
     cells = [(data, seed) for seed in range(options.splits) for data in usable]
     jobs = (delayed(kept)(options.keep, *cell) for cell in cells)
-    found, seconds = timed(lambda: Parallel(options.jobs)(jobs))
+    found = Parallel(options.jobs)(jobs)
+    seconds = sum(cell["seconds"] for cell in found)
     found = [cell for d in range(len(usable)) for cell in found[d :: len(usable)]]
     shape = len(usable), options.splits, len(FAMILIES), len(P_VALUES), len(C_VALUES), 2
     accuracy = np.array(
@@ -124,7 +125,8 @@ def kept(folder: str, data: ViewSet, seed: int) -> dict[str, Any]:
     """What is measured on a split; what is in the folder is not measured again."""
     path = Path(folder) / f"{data.name} {seed}.json"
     known = json.loads(path.read_text()) if folder and path.is_file() else {}
-    found = measure(data, seed, known)
+    found, seconds = timed(lambda: measure(data, seed, known))
+    found["seconds"] = known.get("seconds", 0.0) + seconds
     if folder:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(found))
