@@ -149,7 +149,7 @@ def measure(data: ViewSet, seed: int, known: dict[str, Any]) -> dict[str, Any]:
             elif family.name not in settings:
                 settings[family.name] = family_accuracies(family, views, judge).tolist()
         others = others or averaged(views, judge) | rivals(views, judge, seed)
-    console.print(f"{data.name}, split {seed}")
+    print(f"{data.name}, split {seed}", flush=True)
     return {"settings": settings, "others": others}
 
 
