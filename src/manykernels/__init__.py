@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from manykernels.banks import Storage
     from manykernels.chains import SequenceLabeler
     from manykernels.files import load
+    from manykernels.inputs.gmt import read_gmt
+    from manykernels.inputs.groups import group_kernels
     from manykernels.inputs.views import Views
     from manykernels.mkl import (
         MKLClassifier,
@@ -51,6 +53,7 @@ __all__ = [
     "chains",
     "compare",
     "datasets",
+    "group_kernels",
     "kernel_alignments",
     "kernels",
     "load",
@@ -58,6 +61,7 @@ __all__ = [
     "norms",
     "products",
     "rank_kernels",
+    "read_gmt",
     "report",
     "solvers",
     "trees",
@@ -77,9 +81,11 @@ HOMES = {
     "SequenceLabeler": "chains",
     "Storage": "banks",
     "Views": "inputs.views",
+    "group_kernels": "inputs.groups",
     "kernel_alignments": "mkl",
     "load": "files",
     "rank_kernels": "mkl",
+    "read_gmt": "inputs.gmt",
     "warm_up": "mkl",
 }
 

@@ -10,10 +10,12 @@ from manykernels.datasets import (
     load_flowers17,
     load_mfeat,
     load_mnist,
+    load_multiview,
     load_ocr_letters,
     load_tcga_breast,
     load_uci,
     mnist,
+    multiview,
     uci,
     views,
 )
@@ -25,6 +27,10 @@ LOADERS = [
     load_ocr_letters,
     load_tcga_breast,
     *(pytest.param(lambda d, n=n: load_uci(n, d), id=n) for n in uci.TABLES),
+    *(
+        pytest.param(lambda d, n=n: load_multiview(n, d), id=n)
+        for n in multiview.MULTIVIEW
+    ),
 ]
 
 
@@ -131,6 +137,38 @@ def test_mfeat_download_joins_six_tables(tmp_path, serve, monkeypatch):
     np.testing.assert_array_equal(np.bincount(mfeat.target), [200] * 10)
 
 
+@pytest.fixture
+def small_webkb(tmp_path):
+    views = {"view0": np.eye(3, 4), "view1": np.ones((3, 2), np.float32)}
+    (tmp_path / "multiview").mkdir()
+    path = tmp_path / "multiview" / "webkb.npz"
+    np.savez(path, **views, y=np.array([1, 2, 2], np.int32))
+    return path
+
+
+def test_sparse_views_are_sparse_and_named(small_webkb):
+    pages = load_multiview("webkb", small_webkb.parents[1])
+    assert list(pages.views) == list(pages.feature_names) == ["links", "words"]
+    for view in pages.views.values():
+        assert view.format == "csr" and view.dtype == np.float32
+    np.testing.assert_array_equal(pages.views["links"].toarray(), np.eye(3, 4))
+    np.testing.assert_array_equal(pages.target, [1, 2, 2])
+    assert pages.feature_names["words"] == ["words0", "words1"]
+
+
+@pytest.mark.parametrize("labels", [np.zeros(2), np.zeros(()), np.array(None)])
+def test_views_with_other_rows_than_labels_are_refused(small_webkb, labels):
+    arrays = {"view0": np.eye(3), "view1": np.eye(3), "y": labels}
+    np.savez(small_webkb, allow_pickle=True, **arrays)
+    with pytest.raises(ValueError, match=r"webkb\.npz is damaged"):
+        load_multiview("webkb", small_webkb.parents[1])
+
+
+def test_unknown_views_list_the_known_ones(tmp_path):
+    with pytest.raises(ValueError, match="citeseer, movies, .* got 'cora'"):
+        load_multiview("cora", tmp_path)
+
+
 @pytest.mark.parametrize("load", LOADERS)
 def test_missing_files_give_one_clear_sentence(load, tmp_path, monkeypatch):
     def offline(url, timeout):
@@ -219,6 +257,30 @@ def test_real_mfeat(data_dir):
     widths = {name: view.shape[1] for name, view in mfeat.views.items()}
     assert widths == dict(fou=76, fac=216, kar=64, pix=240, zer=47, mor=6)
     np.testing.assert_array_equal(np.bincount(mfeat.target), [200] * 10)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    "name, n_rows, n_classes, widths",
+    [
+        ("citeseer", 3312, 6, [3312, 3703]),
+        ("movies", 617, 17, [1878, 1398]),
+        ("orl", 400, 40, [512, 59, 864, 254]),
+        ("reuters1200", 1200, 6, [2000] * 5),
+        ("scene15", 4485, 15, [20, 59, 40]),
+        ("webkb", 1051, 2, [1840, 3000]),
+        ("wikipedia", 2866, 10, [128, 10]),
+    ],
+)
+def test_real_views(data_dir, name, n_rows, n_classes, widths):
+    need(data_dir, f"multiview/{name}.npz")
+    found = load_multiview(name, data_dir)
+    shapes = [view.shape for view in found.views.values()]
+    assert shapes == [(n_rows, width) for width in widths]
+    assert found.target.shape == (n_rows,) and len(set(found.target)) == n_classes
+    for view in found.views.values():
+        filled = np.count_nonzero(view.toarray() if hasattr(view, "tocsr") else view)
+        assert hasattr(view, "tocsr") == (filled < 0.1 * view.shape[0] * view.shape[1])
 
 
 @pytest.mark.data

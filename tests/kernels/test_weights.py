@@ -22,7 +22,8 @@ from manykernels.kernels import (
     Linear,
     Precomputed,
 )
-from manykernels.kernels.base import distance_quantile, row_copies, spread_rows
+from manykernels.kernels.base import row_copies
+from manykernels.kernels.distances import distance_quantile, spread_rows
 from manykernels.kernels.grammar import KERNELS
 
 rng = np.random.default_rng(3)

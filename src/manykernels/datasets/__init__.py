@@ -7,6 +7,7 @@ that is not there is downloaded into it when a public original exists.
 
 from manykernels.datasets.demo import load_noisy_digits
 from manykernels.datasets.mnist import load_mnist
+from manykernels.datasets.multiview import load_multiview
 from manykernels.datasets.ocr import load_ocr_letters
 from manykernels.datasets.treebanks import load_ud_english_ewt
 from manykernels.datasets.uci import load_uci
@@ -16,6 +17,7 @@ __all__ = [
     "load_flowers17",
     "load_mfeat",
     "load_mnist",
+    "load_multiview",
     "load_noisy_digits",
     "load_ocr_letters",
     "load_tcga_breast",

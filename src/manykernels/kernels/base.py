@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.spatial.distance import pdist
 
 from manykernels.base.arrays import Values
 from manykernels.base.quoted import quoted
@@ -22,6 +21,7 @@ from manykernels.kernels.columns import (
     plain_columns,
     write_columns,
 )
+from manykernels.kernels.distances import distance_quantile
 
 Normalize: TypeAlias = Literal["diagonal", "trace"] | None
 Approximate: TypeAlias = Literal["nystroem", "random_features"] | None
@@ -32,7 +32,6 @@ SHARED_FIELDS = ("columns", "name", "normalize", "center", "approximate", "rank"
 APPROXIMATIONS = ("nystroem", "random_features")
 DEFAULT_RANK = 300
 KIND = r"(?:^|;)\s*([^:@;(#\s]+)"  # the first word of every kernel in a text
-MAX_ROWS = 1000  # whose pairwise distances choose a width
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -125,7 +124,9 @@ class Kernel:
         for name, rules in self.widths.items():
             read_width(getattr(self, name), tuple(rules), f"{name} of {self.kind}")
 
-    def resolve(self, values: Any, copies: Values) -> Kernel:
+    def resolve(
+        self, values: Any, copies: Values, known: dict[Any, float] | None = None
+    ) -> Kernel:
         """The same kernel with numbers in place of words such as "scale".
 
         Parameters
@@ -134,13 +135,19 @@ class Kernel:
             Training rows on the kernel's columns, or the given training matrix.
         copies : array of shape (n,)
             How many rows each row stands for.
+        known : dict, optional
+            Numbers found for other kernels on the same rows; new ones join them.
         """
+        known = {} if known is None else known
         numbers: dict[str, Any] = {}
         for name, rules in self.widths.items():
             factor, word = read_width(getattr(self, name), tuple(rules), name)
             if word is not None:
+                rule = rules[word]
+                if rule not in known:
+                    known[rule] = rule(values, copies)
                 # So tiny that their inverse is infinite: any number will do.
-                number = factor * rules[word](values, copies)
+                number = factor * known[rule]
                 numbers[name] = min(number, np.finfo(float).max)
         return replace(self, **numbers) if numbers else self
 
@@ -401,47 +408,6 @@ def low_distance(values: Any, copies: Values) -> float:
     low, smallest = distance_quantile(values, copies, "euclidean", 0.05)
     # Duplicate rows may fill the lowest 5 %: the smallest real distance is next best.
     return max(low, smallest) or 1.0
-
-
-def distance_quantile(
-    values: Any, copies: Values, metric: str, q: float
-) -> tuple[float, float]:
-    """A quantile of distances between different rows, and the smallest above zero.
-
-    Two copies of a row are different rows at distance zero.
-    """
-    rows, copies = spread_rows(values, copies)
-    distances = pdist(rows, metric)
-    smallest = float(np.min(distances, where=distances > 0, initial=np.inf))
-    smallest = smallest if smallest < np.inf else 0.0
-    if (copies == 1).all():
-        return (float(np.quantile(distances, q)) if distances.size else 0.0), smallest
-    left, right = np.triu_indices(len(rows), 1)
-    among = np.maximum(copies * (copies - 1.0) / 2.0, 0.0).sum()
-    counts = np.append(copies[left] * copies[right], among)
-    distances = np.append(distances, 0.0)
-    order = np.argsort(distances)
-    ends = np.cumsum(counts[order])
-    # As np.quantile would have it, were every pair written out.
-    position = q * max(float(ends[-1]) - 1.0, 0.0)
-    whole = np.floor(position) + np.array([0.0, 1.0])
-    found = np.minimum(np.searchsorted(ends, whole, side="right"), len(ends) - 1)
-    low, high = distances[order[found]]
-    return float(low + (position - whole[0]) * (high - low)), smallest
-
-
-def spread_rows(values: Any, copies: Values) -> tuple[Values, Values]:
-    """At most 1000 evenly spaced rows, dense float64, and the copies of each."""
-    index, total = np.flatnonzero(copies), float(copies.sum())
-    copies = copies[index]
-    if total > MAX_ROWS:
-        places = np.linspace(0, total - 1, MAX_ROWS).round()
-        drawn = np.searchsorted(np.cumsum(copies), places, side="right")
-        drawn, copies = np.unique(drawn, return_counts=True)
-        index = index[drawn]
-    rows = values[index]
-    dense = rows.toarray() if sp.issparse(rows) else rows
-    return np.asarray(dense, dtype=np.float64), copies
 
 
 def inverse(value: float) -> float:

@@ -56,7 +56,9 @@ class Custom(Kernel):
                 f"{self.function!r}; pass the function itself."
             )
 
-    def resolve(self, values: Any, copies: Values) -> Kernel:
+    def resolve(
+        self, values: Any, copies: Values, known: dict[Any, float] | None = None
+    ) -> Kernel:
         """The kernel itself, if k(x, y) = k(y, x) on the first rows."""
         block = self.block(self.label, values[:SYMMETRY_ROWS], values[:SYMMETRY_ROWS])
         largest = float(np.abs(block).max(initial=0.0))

@@ -19,8 +19,8 @@ from manykernels.kernels.base import (
     inverse_median,
     inverse_variance,
     low_distance,
-    spread_rows,
 )
+from manykernels.kernels.distances import spread_rows
 
 Widths = Mapping[str, Mapping[str, WidthRule]]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -13,7 +14,11 @@ from numpy.typing import NDArray
 from manykernels.banks.base import support_of
 from manykernels.banks.build import MemoryLimit
 from manykernels.base.arrays import Array
-from manykernels.base.machine import parse_bytes
+from manykernels.base.machine import (
+    available_threads,
+    one_blas_thread,
+    parse_bytes,
+)
 from manykernels.base.stored import (
     Either,
     Floats,
@@ -25,9 +30,11 @@ from manykernels.base.stored import (
     storable,
 )
 from manykernels.kernels import KernelSet
+from manykernels.kernels.parts import kernel_parts
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers.problem import Expansion
 
+PART = 32  # kernels whose values are held at a time: with more, blocks have few rows
 SUM_ROWS = 4096  # support rows whose features are held at a time
 MOST_BYTES = 2**26  # of kernel values at a time: more is not faster
 FEWEST_BYTES = 2**20  # whatever the limit
@@ -48,9 +55,17 @@ class EvaluatedModel:
         used = np.flatnonzero(np.atleast_2d(self.weights).any(axis=0))
         return self.kernels.only(used, np.float64)
 
+    @cached_property
+    def used_parts(self) -> list[tuple[list[int], KernelSet]]:
+        """Positions of these kernels, and the kernels: some dozens at a time."""
+        if self.kernels.are_given:  # new rows come with all their values
+            return [(list(range(self.kernels.n_kernels)), self.used_kernels)]
+        return list(kernel_parts(self.used_kernels, PART))
+
     def __getstate__(self) -> dict[str, Any]:
         """The fields alone: what was prepared can be prepared again."""
-        return {key: vars(self)[key] for key in vars(self) if key != "used_kernels"}
+        prepared = ("used_kernels", "used_parts")
+        return {key: vars(self)[key] for key in vars(self) if key not in prepared}
 
 
 @storable(
@@ -101,10 +116,27 @@ class BlockModel(EvaluatedModel):
         """Scores of new rows, shape (rows, outputs)."""
         if self.weights.ndim == 2:
             return np.asarray(self.block_scores(X, block_bytes).sum(axis=1))
+        parts = self.used_parts
+        if len(parts) == 1:
+            return self._part_scores(parts[0], X, block_bytes)
+        # Threads of our own: those of BLAS wait for each other in small products.
+        n_threads = min(available_threads(), len(parts))
+
+        def work(part: tuple[list[int], KernelSet]) -> Array:
+            return self._part_scores(part, X, block_bytes // n_threads)
+
+        with one_blas_thread(), ThreadPoolExecutor(n_threads) as pool:
+            return np.sum(list(pool.map(work, parts)), axis=0)
+
+    def _part_scores(
+        self, part: tuple[list[int], KernelSet], X: Any, block_bytes: int
+    ) -> Array:
+        """What some of the kernels add to the scores."""
+        chosen, kernels = part
         parts = [np.empty((0, self.coef.shape[1]))]
-        for _, block in self.used_kernels.cross(X, block_bytes):
+        for _, block in kernels.cross(X, block_bytes):
             # One thread, and for a row the same sums whatever rows it comes with.
-            combined = np.einsum("f,fij->ij", self.weights, block)
+            combined = np.einsum("f,fij->ij", self.weights[chosen], block)
             parts.append(combined @ self.coef)
         return np.concatenate(parts)
 
