@@ -74,7 +74,7 @@ def naive_concordance(time, event, risk, tied_tol: float = 1e-8) -> tuple[float,
     right, pairs = 0.0, 0
     for i, j in combinations(range(len(time)), 2):
         first, second = (
-            (i, j) if (time[i], -event[i]) <= (time[j], -event[j]) else (j, i)
+            (i, j) if (time[i], not event[i]) <= (time[j], not event[j]) else (j, i)
         )
         same = time[first] == time[second]
         if not event[first] or (same and event[second]):
@@ -84,4 +84,4 @@ def naive_concordance(time, event, risk, tied_tol: float = 1e-8) -> tuple[float,
             right += 0.5
         elif risk[first] > risk[second]:
             right += 1.0
-    return right / pairs, pairs
+    return right / max(pairs, 1), pairs
