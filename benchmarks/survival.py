@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 from common import console, parse, save, show
-from joblib import Parallel, delayed
+from joblib import Memory, Parallel, delayed
 from sklearn.base import clone
 from sklearn.model_selection import KFold, RepeatedKFold
 from sklearn.pipeline import make_pipeline
@@ -42,18 +42,23 @@ def main() -> None:
     """Measure, print and store."""
     options = parse(
         __doc__,
-        repeats=(5, "repetitions of the cross-validation"),
-        seeds=(20, "simulated data sets"),
+        repeats=(2, "repetitions of the cross-validation"),
+        seeds=(6, "simulated data sets"),
         rows=(300, "training rows of a simulated data set"),
         jobs=(2, "processes"),
+        keep=("", "folder that keeps every fold, for a run that was stopped"),
     )
     try:
         import sksurv  # noqa: F401
     except ModuleNotFoundError:
         print("scikit-survival is not installed: there is nothing to compare with.")
         sys.exit(0)
-    found = {name: compare(name, options.repeats, options.jobs) for name in data_sets()}
-    simulated = simulate(options.rows, options.seeds, options.jobs)
+    keep = Memory(options.keep or None, verbose=0).cache
+    simulated = simulate(keep(one_draw), options.rows, options.seeds, options.jobs)
+    found = {
+        name: compare(keep(one_fold), name, options.repeats, options.jobs)
+        for name in data_sets()
+    }
     save("survival", options=vars(options), data_sets=found, simulated=simulated)
 
 
@@ -106,11 +111,11 @@ def rivals(n_columns: int) -> dict[str, Learner]:
     from sksurv.linear_model import CoxPHSurvivalAnalysis
     from sksurv.svm import FastKernelSurvivalSVM, FastSurvivalSVM
 
-    alphas = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+    alphas = (1e-3, 1e-2, 1e-1, 1.0)
     gammas = (0.1 / n_columns, 1.0 / n_columns)
     linear = FastSurvivalSVM(fit_intercept=True, max_iter=200, random_state=0)
-    kernel = FastKernelSurvivalSVM(kernel="rbf", max_iter=100, random_state=0)
-    forest = RandomSurvivalForest(200, random_state=0)
+    kernel = FastKernelSurvivalSVM(kernel="rbf", random_state=0)
+    forest = RandomSurvivalForest(100, random_state=0)
     return {
         COX: (CoxPHSurvivalAnalysis(), grid(alpha=(0.1, 1.0, 10.0, 100.0, 1000.0))),
         "survival SVM, linear": (linear, grid(alpha=alphas, rank_ratio=(0.0, 1.0))),
@@ -119,11 +124,13 @@ def rivals(n_columns: int) -> dict[str, Learner]:
     }
 
 
-def compare(name: str, repeats: int, jobs: int) -> dict[str, Any]:
+def compare(
+    work: Callable[..., Any], name: str, repeats: int, jobs: int
+) -> dict[str, Any]:
     """Concordance of all learners in all folds."""
     X, y, _ = read(name)
     splits = RepeatedKFold(n_splits=FOLDS, n_repeats=repeats, random_state=0).split(X)
-    folds = Parallel(jobs)(delayed(one_fold)(name, *rows) for rows in splits)
+    folds = Parallel(jobs)(delayed(work)(name, *rows) for rows in splits)
     events = y[y.dtype.names[0]].mean()
     figures = {
         learner: described(folds, learner, COX) for learner in folds[0]["scores"]
@@ -206,9 +213,11 @@ def tried(
         return 0.5
 
 
-def simulate(n_rows: int, n_seeds: int, jobs: int) -> dict[str, Any]:
+def simulate(
+    work: Callable[..., Any], n_rows: int, n_seeds: int, jobs: int
+) -> dict[str, Any]:
     """Weight of the groups that matter and concordance, by p, and of Cox's model."""
-    turns = Parallel(jobs)(delayed(one_draw)(n_rows, seed) for seed in range(n_seeds))
+    turns = Parallel(jobs)(delayed(work)(n_rows, seed) for seed in range(n_seeds))
     found = {
         name: {key: mean_of([turn[name][key] for turn in turns]) for key in turn_keys}
         for name, turn_keys in turns[0].items()
