@@ -27,6 +27,7 @@ PACKAGES = (
     "numba",
     "MKLpy",
     "himalaya",
+    "scikit-survival",
     "python-crfsuite",
 )
 BEGAN = time.perf_counter()  # scripts import this first

@@ -53,6 +53,7 @@ LONG = (
     "parsing",
     "tree_decoders",
     "himalaya",
+    "survival",
     "decoders",
     "ocr",
     "ocr_figures",

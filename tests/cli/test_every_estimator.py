@@ -49,6 +49,14 @@ def saved(request, iris, tmp_path_factory, call):
         return model, path, data, []
     target = "kind" if is_classifier(model) else "petal width"
     names = [name for name in NAMES if name != "petal width"]
+    if isinstance(model, mk.MKLSurvival):
+        for name, rows in (("train", iris.train), ("test", iris.test)):
+            seen = rows.assign(seen=np.arange(len(rows)) % 3 > 0)
+            seen.to_csv(folder / f"{name}.csv", index=False)
+        columns = ["--time", target, "--event", "seen"]
+        arguments = ["--survival", *columns, "--drop", "kind", "--seed", 0, "--quiet"]
+        call("fit", folder / "train.csv", *arguments, "-m", path)
+        return mk.load(path), path, folder / "test.csv", columns
     model.fit(iris.train[names], iris.train[target]).save(path)
     return model, path, iris.path("test.csv"), ["-t", target]
 
@@ -94,6 +102,11 @@ def test_evaluate(saved, call, iris):
         assert 0.0 <= content["sequences"] <= content["tokens"] <= 1.0
     elif model.input_kind == "sentences":
         assert content == model.evaluate(SENTENCES)._asdict()
+    elif isinstance(model, mk.MKLSurvival):
+        rows = pd.read_csv(data)
+        y = rows["petal width"], rows["seen"]
+        expected = model.score(rows[model.feature_names_in_], y)
+        assert content == {"rows": 60, "events": 40, "concordance": expected}
     else:
         rows, truth = iris.test[model.feature_names_in_], iris.test[target[1]]
         name = "accuracy" if is_classifier(model) else "R2"

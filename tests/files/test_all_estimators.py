@@ -19,6 +19,8 @@ NEW = X + np.random.default_rng(0).normal(scale=0.1, size=X.shape)
 NAMES = np.array(["setosa", "versicolor", "virginica"])[y]
 FOUR = ["rbf@0", "rbf@1", "rbf@2", "linear"]
 TARGET = X[:, 0] * X[:, 2]
+TIMES = np.zeros(len(X), dtype=[("seen", bool), ("days", float)])
+TIMES["seen"], TIMES["days"] = np.arange(len(X)) % 3 > 0, TARGET
 TAGS = ["DET", "NOUN", "VERB"]
 SENTENCES = [
     Sentence.of(["the", "dog", "barks"], TAGS, heads=[2, 3, 0]),
@@ -64,6 +66,14 @@ CASES = {
     "MKLRegressorCV targets": (
         mk.MKLRegressorCV(FOUR, Cs=[1.0, 10.0], cv=3, per_target_weights=True),
         (X, np.column_stack([TARGET, X[:, 1]])),
+        NEW,
+    ),
+    "MKLSurvival": (mk.MKLSurvival(FOUR, random_state=0), (X, TIMES), NEW),
+    "MKLSurvival times": (
+        mk.MKLSurvival(
+            FOUR, epsilon=0.1, time_scale="linear", fit_intercept=False, random_state=0
+        ),
+        (X, TIMES),
         NEW,
     ),
     "PolynomialMKLClassifier": (
@@ -144,6 +154,7 @@ RULES = {
 METHODS = (
     "predict",
     "predict_proba",
+    "predict_risk",
     "decision_function",
     "kernel_contributions",
     "position_scores",

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from manykernels.losses import (
+    CensoredEpsilonInsensitive,
     EpsilonInsensitive,
     Huber,
     Loss,
@@ -27,7 +28,8 @@ CLASSIFYING = [
     SquaredHinge(),
 ]
 FITTING = [Squared(), Huber(0.7), EpsilonInsensitive(0.3), EpsilonInsensitive(0.0)]
-LOSSES = CLASSIFYING + FITTING
+CENSORED = [CensoredEpsilonInsensitive(0.3), CensoredEpsilonInsensitive(0.0)]
+LOSSES = CLASSIFYING + FITTING + CENSORED
 SMOOTH = [loss for loss in LOSSES if loss.smoothness is not None]
 seeds = st.integers(0, 10_000)
 
@@ -47,6 +49,9 @@ def draw(loss: Loss, seed: int) -> tuple[np.ndarray, np.ndarray]:
     scores = rng.normal(size=shape) * rng.choice([0.3, 1.0, 5.0])
     if loss in FITTING:
         return scores, rng.normal(size=shape)
+    if loss in CENSORED:
+        events = rng.integers(2, size=shape[0])
+        return scores[:, :1], np.column_stack([rng.normal(size=shape[0]), events])
     return scores, rng.integers(shape[1], size=shape[0])
 
 
@@ -157,10 +162,16 @@ def test_smoothing_costs_at_most_its_width() -> None:
 
 
 @pytest.mark.parametrize(
-    "make", [lambda: SmoothedHinge(0.0), lambda: Huber(-1.0), EpsilonInsensitive]
+    "make",
+    [
+        lambda: SmoothedHinge(0.0),
+        lambda: Huber(-1.0),
+        EpsilonInsensitive,
+        CensoredEpsilonInsensitive,
+    ],
 )
 def test_bad_settings_are_refused(make) -> None:
-    if make is EpsilonInsensitive:
+    if make in (EpsilonInsensitive, CensoredEpsilonInsensitive):
         with pytest.raises(ValueError, match="epsilon must be"):
             make(-0.1)
     else:

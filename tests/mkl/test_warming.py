@@ -22,6 +22,8 @@ for p in (1.0, 1.2, 2.0):
     mk.MKLClassifier("rbf@0-1; rbf@2-3; linear", p=p, C=10.0).fit(X, y)
     mk.MKLClassifier("rbf@0-1; rbf@2-3; linear", p=p).fit(X, y > 1)
     mk.MKLRegressor("rbf@0-1; rbf@2-3; linear", p=p).fit(X, y)
+    times = y + 1.0, y > 1
+    mk.MKLSurvival("rbf@0-1; rbf@2-3; linear", p=p).fit(X, times).score(X, times)
 stack = np.stack([X @ X.T + 1.0, (X @ X.T + 1.0) ** 2], axis=2)
 mk.MKLClassifier("precomputed").fit(stack, y)
 mk.MKLClassifierCV("rbf; linear", Cs=[1.0, 10.0], cv=2, n_jobs=2).fit(X, y)

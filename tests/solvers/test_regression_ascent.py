@@ -55,7 +55,7 @@ def test_one_linear_kernel_is_linear_support_vector_regression():
     np.testing.assert_allclose(coef, rival.coef_, atol=1e-4)
 
 
-def naive_sweeps(gram, residual, coef, tube, soft, limit, orders):
+def naive_sweeps(gram, residual, coef, tube, soft, limit, floor, orders):
     """The best among all points that can be optimal, one coefficient at a time."""
     for order in orders:
         for i in order:
@@ -66,13 +66,13 @@ def naive_sweeps(gram, residual, coef, tube, soft, limit, orders):
                     (
                         0.0,
                         limit[i],
-                        -limit[i],
+                        floor[i],
                         (pull - tube) / bend,
                         (pull + tube) / bend,
                     ),
-                    key=lambda v, p=pull, b=bend, m=limit[i]: (
+                    key=lambda v, p=pull, b=bend, low=floor[i], m=limit[i]: (
                         p * v - tube * abs(v) - 0.5 * b * v * v
-                        if abs(v) <= m
+                        if low <= v <= m
                         else -np.inf
                     ),
                 )
@@ -81,12 +81,16 @@ def naive_sweeps(gram, residual, coef, tube, soft, limit, orders):
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
-def test_compiled_sweeps_equal_plain_ones(loss):
+@pytest.mark.parametrize("one_sided", [False, True])
+def test_compiled_sweeps_equal_plain_ones(loss, one_sided):
     problem = toy_regression(0, loss, n_outputs=2, weighted=True)
     gram = np.ascontiguousarray(problem.bank.stack[:, 0, :])
-    terms = DualTerms.of(loss, problem.bound)
+    terms = DualTerms.of(problem)
     if loss.name == "squared":
-        terms = terms._replace(limit=np.full(problem.n_rows, 1e6))
+        limit = np.full(problem.n_rows, 1e6)
+        terms = terms._replace(limit=limit, floor=-limit)
+    if one_sided:
+        terms = terms._replace(floor=np.where(np.arange(24) % 3, terms.floor, 0.0))
     rng = np.random.default_rng(0)
     orders = np.stack([rng.permutation(problem.n_rows) for _ in range(3)])
     target = np.ascontiguousarray(problem.target.T)
@@ -104,7 +108,7 @@ def test_compiled_sweeps_equal_plain_ones(loss):
 def test_frozen_problems_are_solved_to_rounding(loss, C):
     problem = toy_regression(2, loss, C=C, n_rows=40, n_outputs=2, weighted=True)
     kernel = problem.bank.combine(np.full(4, 0.25), np.arange(40))
-    terms = DualTerms.of(loss, problem.bound)
+    terms = DualTerms.of(problem)
     target = np.ascontiguousarray(problem.target.T)
     frozen = FrozenRegression(
         kernel, target, np.zeros_like(target), terms, np.random.default_rng(0)

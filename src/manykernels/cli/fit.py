@@ -20,6 +20,7 @@ from manykernels.cli.metrics import measure_rows, metric_lines, summary_lines
 from manykernels.cli.models import with_names
 from manykernels.cli.outputs import (
     check_output,
+    check_survival,
     print_json,
     require_one_stdin,
     require_own_files,
@@ -30,12 +31,13 @@ from manykernels.cli.readers.columns import (
     Roles,
     Sample,
     as_labels,
+    as_times,
     as_values,
     labels_like,
 )
 from manykernels.cli.readers.kernel_files import choose_kernels
 from manykernels.cli.readers.tables import Source
-from manykernels.mkl import MKLClassifier, MKLRegressor
+from manykernels.mkl import MKLClassifier, MKLRegressor, MKLSurvival
 
 Known = tuple[Sample, np.ndarray]  # rows and their labels or values
 
@@ -44,10 +46,13 @@ def fit(
     data: opt.Data,
     model_path: opt.ModelOut,
     target: opt.Target = None,
+    time_column: opt.Time = None,
+    event: opt.Event = None,
     group: opt.Group = None,
     weight: opt.Weight = None,
     drop: opt.Drop = None,
     regression: opt.Regression = False,
+    survival: opt.Survival = False,
     kernels: opt.Kernels = None,
     p: opt.P = None,
     C: opt.C = None,
@@ -83,7 +88,8 @@ def fit(
         {"--model": model_path, "--metrics": metrics, "--checkpoint": checkpoint},
     )
     require_one_stdin(data, test)
-    estimator = MKLRegressor if regression else MKLClassifier
+    estimator = choose_estimator(regression, survival)
+    column = check_survival(survival, target, time_column, event)
     model = build_model(
         estimator,
         kernels=choose_kernels(kernels),
@@ -100,9 +106,9 @@ def fit(
         random_state=seed,
         checkpoint=checkpoint,
     )
-    roles = Roles(target, weight, group, tuple(drop or ()))
+    roles = Roles(column, weight, group, tuple(drop or ()), event=event)
     source = Source(data, format, header)
-    learn, checks = _read(source, roles, test, holdout, seed, regression)
+    learn, checks = _read(source, roles, test, holdout, seed, estimator)
     began = time.perf_counter()
     with watched(model, verbose, quiet) as seen:
         fit_model(model, *learn)
@@ -114,6 +120,24 @@ def fit(
         content[name] = measure_rows(model, X, y, sample.weight)
     _report(content, list(checks), metrics, as_json, quiet)
     leave_if_interrupted(seen)
+
+
+def choose_estimator(regression: bool, survival: bool) -> Any:
+    """What learns classes, numbers, or times."""
+    if regression and survival:
+        fail("expected --regression or --survival, got both; leave one of them out")
+    return MKLSurvival if survival else MKLRegressor if regression else MKLClassifier
+
+
+def targets(
+    estimator: Any, sample: Sample, raw: np.ndarray, known: np.ndarray | None = None
+) -> np.ndarray:
+    """Classes (those that are `known`), numbers, or times with their events."""
+    if sample.event is not None:
+        return as_times(raw, sample.event)
+    if issubclass(estimator, MKLRegressor):
+        return as_values(raw)
+    return as_labels(raw) if known is None else labels_like(raw, np.unique(known))
 
 
 def build_model(estimator: Any, **options: Any) -> Any:
@@ -174,11 +198,11 @@ def _read(
     test: str | None,
     holdout: float | None,
     seed: int | None,
-    regression: bool,
+    estimator: Any,
 ) -> tuple[Known, dict[str, Known]]:
     """Rows to learn from, and rows to evaluate by name; all before the fit."""
     sample, raw = source.read_labeled(roles)
-    y = as_values(raw) if regression else as_labels(raw)
+    y = targets(estimator, sample, raw)
     checks: dict[str, Known] = {}
     if test is not None:
         n_features = sample.X.shape[1]
@@ -186,10 +210,12 @@ def _read(
         # Columns found by name need no others to be there.
         same = same if sample.names is None else replace(same, group=None)
         rows, found = replace(source, path=test).read_labeled(same)
-        known = as_values(found) if regression else labels_like(found, np.unique(y))
-        checks["test"] = rows, known
+        checks["test"] = rows, targets(estimator, rows, found, y)
     if holdout is not None:
-        learn, rest = hold_out(sample, y, holdout, seed, not regression)
+        # Both sides have events, and ends that were not seen, in the same shares.
+        classes = y if sample.event is None else y["event"]
+        by_class = not issubclass(estimator, MKLRegressor)
+        learn, rest = hold_out(sample, classes, holdout, seed, by_class)
         checks["holdout"] = sample.take(rest), y[rest]
         sample, y = sample.take(learn), y[learn]
     return (sample, y), checks

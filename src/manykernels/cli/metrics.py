@@ -18,6 +18,7 @@ from sklearn.metrics import (
 )
 
 from manykernels.inputs.reporting import shortened
+from manykernels.mkl import MKLSurvival
 
 MOST_CLASSES = 20  # in a confusion table for people
 MOST_LISTED = 10  # classes and the like on one line
@@ -27,8 +28,19 @@ def measure_rows(
     model: Any, X: Any, y: np.ndarray, weight: np.ndarray | None = None
 ) -> dict[str, Any]:
     """Figures by name, of the sort that the model calls for."""
+    if isinstance(model, MKLSurvival):
+        return measure_times(model, X, y, weight)
     measure = measure_classes if is_classifier(model) else measure_values
     return measure(model, X, y, weight)
+
+
+def measure_times(
+    model: Any, X: Any, y: np.ndarray, weight: np.ndarray | None = None
+) -> dict[str, Any]:
+    """Share of comparable pairs that are in the right order."""
+    concordance = model.score(X, y, sample_weight=weight)
+    events = int(np.count_nonzero(y["event"]))
+    return {"rows": len(y), "events": events, "concordance": concordance}
 
 
 def measure_values(

@@ -19,6 +19,7 @@ from manykernels.cli.metrics import measure_rows, metric_lines, summary_lines
 from manykernels.cli.outputs import (
     check_output,
     check_picture,
+    check_survival,
     check_table,
     print_json,
     require_own_files,
@@ -26,10 +27,17 @@ from manykernels.cli.outputs import (
     write_table,
 )
 from manykernels.cli.parse import evaluate_sentences, parse_sentences
-from manykernels.cli.readers.columns import Roles, Sample, as_values, labels_like
+from manykernels.cli.readers.columns import (
+    Roles,
+    Sample,
+    as_times,
+    as_values,
+    labels_like,
+)
 from manykernels.cli.readers.tables import Source
 from manykernels.files import load
 from manykernels.files.container import VERSION
+from manykernels.mkl import MKLSurvival
 
 
 @dataclass(frozen=True)
@@ -113,6 +121,8 @@ def evaluate(
     model: opt.Model,
     data: opt.Data,
     target: opt.Target = None,
+    time: opt.Time = None,
+    event: opt.Event = None,
     weight: opt.Weight = None,
     drop: opt.Drop = None,
     format: opt.Format = None,
@@ -126,10 +136,12 @@ def evaluate(
     estimator, kind = _load(model)
     if kind is None:
         source = Source(data, format, header)
-        content = evaluate_rows(estimator, source, target, weight, drop)
+        survival = isinstance(estimator, MKLSurvival)
+        column = check_survival(survival, target, time, event)
+        content = evaluate_rows(estimator, source, column, weight, drop, event)
     else:
-        columns = {"target": target, "weight": weight, "drop": drop}
-        _refuse(estimator, **columns, format=format, header=header)
+        columns = {"target": target, "time": time, "event": event, "weight": weight}
+        _refuse(estimator, **columns, drop=drop, format=format, header=header)
         content = kind.evaluate(estimator, data)
     tell(content, as_json, metric_lines)
 
@@ -173,19 +185,29 @@ def evaluate_rows(
     target: str | None = None,
     weight: str | None = None,
     drop: Sequence[str] | None = None,
+    event: str | None = None,
 ) -> dict[str, Any]:
     """Figures of the model's predictions for the rows of a file."""
-    roles = roles_of(model, target=target, weight=weight, drop=tuple(drop or ()))
+    columns = {"target": target, "event": event, "weight": weight}
+    roles = roles_of(model, **columns, drop=tuple(drop or ()))
     sample, raw = source.read_labeled(roles)
-    y = labels_like(raw, model.classes_) if is_classifier(model) else as_values(raw)
+    if sample.event is not None:
+        y = as_times(raw, sample.event)
+    else:
+        y = labels_like(raw, model.classes_) if is_classifier(model) else as_values(raw)
     return measure_rows(model, inputs(model, sample), y, sample.weight)
 
 
 def predictions(
     model: Any, X: Any, proba: bool = False, scores: bool = False
 ) -> dict[str, np.ndarray]:
-    """Columns by name; with two classes, the score is that of the second one."""
+    """Columns by name; with two classes, the score is that of the second one.
+
+    The score of a time is a risk.
+    """
     columns = _by_name("prediction", model.predict(X))
+    if scores and isinstance(model, MKLSurvival):
+        columns, scores = columns | {"risk": model.predict_risk(X)}, False
     for wanted, option, method, name in (
         (proba, "--proba", "predict_proba", "probability"),
         (scores, "--scores", "decision_function", "score"),

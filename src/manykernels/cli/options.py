@@ -70,6 +70,17 @@ Target = Annotated[
         help="Column with the labels: a name, or a position (-1 is the last).",
     ),
 ]
+Time = Annotated[
+    str | None,
+    in_columns("--time", help="Column with the times until an event, with --event."),
+]
+Event = Annotated[
+    str | None,
+    in_columns(
+        "--event",
+        help="Column that is 1 where the event was seen, 0 where it was not.",
+    ),
+]
 Group = Annotated[
     str | None,
     in_columns(
@@ -88,6 +99,12 @@ Drop = Annotated[
 Regression = Annotated[
     bool,
     in_learning("--regression", help="The target is a number to predict, not a class."),
+]
+Survival = Annotated[
+    bool,
+    in_learning(
+        "--survival", help="The target is the time until an event: --time and --event."
+    ),
 ]
 Kernels = Annotated[
     str | None,

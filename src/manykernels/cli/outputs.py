@@ -56,6 +56,22 @@ def require_own_files(read: dict[str, Any], written: dict[str, Any]) -> None:
         known.setdefault(place, words)
 
 
+def check_survival(
+    survival: bool, target: str | None, time: str | None, event: str | None
+) -> str | None:
+    """The column of the target; times need two options, and others have none."""
+    if not survival and (time or event):
+        fail(
+            f"expected --target, got --{'time' if time else 'event'}, which is for "
+            "times until an event; learn these with --survival"
+        )
+    if survival and (target or not time or not event):
+        got = "--target" if target else "--time alone" if time else "--event alone"
+        got = got if target or time or event else "neither"
+        fail(f"expected --time and --event for survival, got {got}; name both columns")
+    return time if survival else target
+
+
 def require_one_stdin(*sources: str | None) -> None:
     """Refuse to read two files from standard input."""
     if sources.count(STDOUT) > 1:  # both have the same name

@@ -1,6 +1,6 @@
 """Losses live in score space: value, gradient, curvature, conjugate."""
 
-from manykernels.losses.base import Loss, ResidualDual
+from manykernels.losses.base import Loss, ResidualDual, ResidualRows
 from manykernels.losses.classification import (
     MulticlassHinge,
     SmoothedHinge,
@@ -8,13 +8,16 @@ from manykernels.losses.classification import (
     SquaredHinge,
 )
 from manykernels.losses.regression import EpsilonInsensitive, Huber, Squared
+from manykernels.losses.survival import CensoredEpsilonInsensitive
 
 __all__ = [
+    "CensoredEpsilonInsensitive",
     "EpsilonInsensitive",
     "Huber",
     "Loss",
     "MulticlassHinge",
     "ResidualDual",
+    "ResidualRows",
     "SmoothedHinge",
     "Softmax",
     "Squared",

@@ -27,6 +27,13 @@ class ResidualDual(NamedTuple):
     limit: float
 
 
+class ResidualRows(NamedTuple):
+    """What residuals are measured from, and where only scores that are too low cost."""
+
+    values: Array  # (rows, outputs)
+    one_sided: NDArray[np.bool_]  # (rows,); dual points are not negative there
+
+
 class Loss(ABC):
     """A convex function of the scores of one row, for all rows at once.
 
@@ -79,6 +86,10 @@ class Loss(ABC):
     def compiled_gradient(self) -> tuple[int, float] | None:
         """Code and parameter of the gradient in compiled loops, if they know it."""
         return None
+
+    def residual_rows(self, target: Target) -> ResidualRows:
+        """The y of :class:`ResidualDual`, and the rows where u must not be negative."""
+        return ResidualRows(target, np.zeros(len(target), dtype=bool))
 
     @abstractmethod
     def value(self, scores: Array, target: Target) -> Array:

@@ -63,6 +63,10 @@ VALUE_SOLVERS: Mapping[str, Callable[..., Any]] = {
     "newton": TruncatedNewton,
     "dual_ascent": RegressionAscent,
 }
+TIME_SOLVERS: Mapping[str, Callable[..., Any]] = {
+    "auto": Auto,
+    "dual_ascent": RegressionAscent,
+}
 # What `max_iter` is called by solvers that count passes.
 PASSES = {"obscure": "batch_passes", "pegasos": "passes"}
 
@@ -98,4 +102,11 @@ REGRESSOR: Rules = {
     "fit_intercept": Flag(),
     "per_target_weights": Flag(),
     "solver": OneOf(*VALUE_SOLVERS, method="solve"),
+}
+SURVIVAL: Rules = {
+    **SHARED,
+    "epsilon": Number(low_ok=True),
+    "time_scale": OneOf("log", "linear"),
+    "fit_intercept": Flag(),
+    "solver": OneOf(*TIME_SOLVERS, method="solve"),
 }

@@ -9,12 +9,13 @@ from manykernels.mkl.classifier import MKLClassifier
 from manykernels.mkl.classifier_cv import MKLClassifierCV
 from manykernels.mkl.regressor import MKLRegressor
 from manykernels.mkl.regressor_cv import MKLRegressorCV
+from manykernels.mkl.survival import MKLSurvival
 
 N_ROWS = 120  # enough for a fit's online stage
 
 
 def warm_up() -> None:
-    """Compile the loops of classifiers and regressors for this machine, now.
+    """Compile the loops of the estimators on rows for this machine, now.
 
     The first fit after an installation compiles what it runs, for some seconds; the
     results stay on disk, for this user and this sort of processor. Call this where
@@ -37,3 +38,5 @@ def warm_up() -> None:
     for loss in VALUE_LOSSES:
         MKLRegressor("rbf; linear", loss=loss, random_state=0).fit(X, y)
     MKLRegressorCV("rbf; linear", ps=1.5, Cs=1.0, cv=2, random_state=0).fit(X, y)
+    times = places + 1.0, y > 0.0
+    MKLSurvival("rbf; linear", random_state=0).fit(X, times).score(X, times)

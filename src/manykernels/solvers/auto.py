@@ -48,7 +48,7 @@ class Auto:
     Hinge: OBSCURE's online stage on some of the rows for a start with good weights,
     unless there are many rows, then dual ascent to the gap. Squared loss with a
     moderate number of rows: exact solves. Other smooth losses: Newton's method.
-    Epsilon-insensitive: dual ascent.
+    Epsilon-insensitive, also of censored times: dual ascent.
 
     Which steps are taken depends on the loss and the number of rows, never on where
     kernel values are held: every storage gives the same fit.

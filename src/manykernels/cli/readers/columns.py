@@ -20,6 +20,7 @@ _POSITION = re.compile(r"-?\d+", re.ASCII)
 # Not 007: leading zeros belong to a name. At most what an integer of 64 bits holds.
 _WHOLE = re.compile(r"[+-]?(0|[1-9]\d{0,17})(\.0*)?", re.ASCII)
 MOST_NAMES = 8  # listed in an error
+WORDS = {"true": 1, "false": 0}
 
 
 class TableError(ValueError):
@@ -35,8 +36,9 @@ class Sample:
     X : array or CSR of shape (n, d), or array of shape (n, n_train, n_kernels)
     names : list of str or None
         Names of the d columns.
-    y, weight, group : array of shape (n,) or None
-        Labels are text where the file does not say what they are.
+    y, event, weight, group : array of shape (n,) or None
+        Labels are text where the file does not say what they are. With events, y are
+        the times of these.
     """
 
     X: Any
@@ -44,6 +46,7 @@ class Sample:
     y: np.ndarray | None = None
     weight: np.ndarray | None = None
     group: np.ndarray | None = None
+    event: np.ndarray | None = None
 
     def __len__(self) -> int:
         """Count the rows."""
@@ -56,7 +59,8 @@ class Sample:
 
     def take(self, rows: np.ndarray) -> Sample:
         """Return the chosen rows."""
-        by_row = {"y": self.y, "weight": self.weight, "group": self.group}
+        names = ("y", "event", "weight", "group")
+        by_row = {name: getattr(self, name) for name in names}
         chosen = {role: v if v is None else v[rows] for role, v in by_row.items()}
         return replace(self, X=self.X[rows], **chosen)
 
@@ -70,6 +74,13 @@ class Plan:
     target: int | None = None
     weight: int | None = None
     group: int | None = None
+    event: int | None = None
+
+    @property
+    def labels(self) -> set[int]:
+        """Columns that need not be numbers."""
+        columns = (self.target, self.event, self.group)
+        return {j for j in columns if j is not None}
 
     @property
     def feature_names(self) -> list[str] | None:
@@ -87,7 +98,8 @@ class Roles:
 
     Attributes
     ----------
-    target, weight, group : str or None
+    target, weight, group, event : str or None
+        With events, the target is their times.
     drop : sequence of str
         Columns to leave out; globs such as ``id*`` are fine.
     features : sequence of str or None
@@ -108,10 +120,21 @@ class Roles:
     drop: Sequence[str] = ()
     features: Sequence[str] | None = None
     n_features: int | None = None
+    event: str | None = None
+
+    @property
+    def single(self) -> dict[str, str | None]:
+        """Columns by the option that names each."""
+        return {
+            "target" if self.event is None else "time": self.target,
+            "event": self.event,
+            "weight": self.weight,
+            "group": self.group,
+        }
 
     def asked(self) -> set[str]:
         """Names that a header must hold to be one; positions say nothing."""
-        single = [self.target, self.weight, self.group]
+        single = self.single.values()
         names = {name for name in single if name and not _POSITION.fullmatch(name)}
         return names | set(self.features or ())
 
@@ -122,11 +145,12 @@ class Roles:
             raise TableError(
                 f"expected every column name once, got {twice[0]!r} twice; rename one."
             )
-        target, weight, group = (
-            None if wanted is None else find_column(wanted, names, n_columns)
-            for wanted in (self.target, self.weight, self.group)
-        )
-        require_apart(target=target, weight=weight, group=group)
+        places = {
+            option: None if wanted is None else find_column(wanted, names, n_columns)
+            for option, wanted in self.single.items()
+        }
+        require_apart(**places)
+        target, event, weight, group = places.values()
         if names is not None and self.features is not None:
             place = {name: j for j, name in enumerate(names)}
             missing = [name for name in self.features if name not in place]
@@ -138,10 +162,10 @@ class Roles:
             features = [place[name] for name in self.features]
         else:
             found = [j for d in self.drop for j in _find_all(d, names, n_columns)]
-            others = {*found, target, weight, group}
+            others = {*found, target, event, weight, group}
             features = [j for j in range(n_columns) if j not in others]
         self._check(features, names)
-        return Plan(names, features, target, weight, group)
+        return Plan(names, features, target, weight, group, event)
 
     def _check(self, features: Sequence[int], names: list[str] | None) -> None:
         """Raise where there are no features, too many, or some without a name."""
@@ -258,6 +282,33 @@ def as_values(values: np.ndarray) -> np.ndarray:
             f"{row + 1}; name another column as --target, or learn classes."
         )
     return numbers
+
+
+def as_times(times: np.ndarray, events: np.ndarray) -> np.ndarray:
+    """Times with events, as scikit-learn's splitters and the estimator take them.
+
+    Examples
+    --------
+    >>> as_times(np.array([2.5, 4.0]), np.array(["true", "0"], dtype=object)).tolist()
+    [(True, 2.5), (False, 4.0)]
+    """
+    found = np.zeros(len(times), dtype=[("event", bool), ("time", float)])
+    pairs = zip(times.tolist(), events.tolist(), strict=True)
+    for row, (time, event) in enumerate(pairs):
+        code = WORDS.get(str(event).lower(), event)
+        if not is_number(code) or float(code) not in (0.0, 1.0):
+            raise TableError(
+                "expected 1 or true for a row whose event was seen, 0 or false for one "
+                f"that was not, got {str(event)!r} in row {row + 1}; name another "
+                "column as --event, or code it so."
+            )
+        if not is_number(time) or not 0.0 < float(time) < np.inf:
+            raise TableError(
+                f"expected positive times, got {str(time)!r} in row {row + 1}; name "
+                "another column as --time, or leave the row out."
+            )
+        found[row] = float(code) == 1.0, float(time)
+    return found
 
 
 def labels_like(values: np.ndarray, classes: np.ndarray) -> np.ndarray:

@@ -224,7 +224,7 @@ def _read_csv(
     text: str, plan: Plan, delimiter: str, header: bool, width: int, numbers: type
 ) -> pd.DataFrame:
     """The planned columns by position: labels are text, the others `numbers`."""
-    labels = {plan.target, plan.group} - {None}
+    labels = plan.labels
     used = sorted(j for j in {*plan.features, *labels, plan.weight} if j is not None)
     return pd.read_csv(
         io.StringIO(text),
@@ -273,6 +273,7 @@ def _from_frame(frame: pd.DataFrame, plan: Plan) -> Sample:
         _labels(frame, plan, plan.target),
         None if plan.weight is None else values[:, n_features],
         _labels(frame, plan, plan.group),
+        _labels(frame, plan, plan.event),
     )
 
 
@@ -309,8 +310,8 @@ def read_libsvm(stream: BinaryIO, roles: Roles, zero_based: bool = False) -> Sam
     >>> sample.X.toarray().tolist(), sample.y.tolist()
     ([[0.5, 0.0, 2.0], [0.0, 1.0, 0.0]], [1.0, -1.0])
     """
-    for role in ("target", "group", "weight", "drop"):
-        if name := getattr(roles, role):
+    for role, name in (roles.single | {"drop": roles.drop}).items():
+        if name:
             name = name if isinstance(name, str) else ", ".join(name)
             raise TableError(
                 f"expected no --{role} for a LIBSVM file, which has no column names, "
@@ -339,32 +340,33 @@ def read_npz(stream: BinaryIO, roles: Roles) -> Sample:
     The arrays are `X` (n, d) with optional `names`, or `kernels` (n, n_train, F); `y`
     and others are found under the names of their roles.
     """
-    require_apart(target=roles.target, weight=roles.weight, group=roles.group)
+    require_apart(**roles.single)
     with readable("a whole NPZ file"), zipfile.ZipFile(stream) as archive:
         names = archive.namelist()
         given = "kernels.npy" in names and "X.npy" not in names
         X = _read_array(archive, "kernels" if given else "X", 3 if given else 2, "biuf")
         require_rows(len(X))
-        y, weight, group = (
+        y, event, weight, group = (
             None if name is None else _read_array(archive, name, 1, kinds, len(X))
             for name, kinds in (
                 (roles.target, "biufU"),
+                (roles.event, "biufU"),
                 (roles.weight, "biuf"),
                 (roles.group, "biufU"),
             )
         )
         if given:
             roles.require_count(X.shape[1])
-            return Sample(X, None, y, weight, group)
+            return Sample(X, None, y, weight, group, event)
         titles = None
         if "names.npy" in names:
             titles = _read_array(archive, "names", 1, "U", X.shape[1]).tolist()
     # Roles name arrays here, so they take no column away.
-    columns = replace(roles, target=None, weight=None, group=None)
+    columns = replace(roles, target=None, weight=None, group=None, event=None)
     plan = columns.plan(titles, X.shape[1])
     X = X if len(plan.features) == X.shape[1] else X[:, plan.features]
     require_finite(X, plan.feature_names)
-    return Sample(X, plan.feature_names, y, weight, group)
+    return Sample(X, plan.feature_names, y, weight, group, event)
 
 
 def _read_array(

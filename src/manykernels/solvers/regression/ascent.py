@@ -14,7 +14,6 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
 from manykernels.base.arrays import Array
 from manykernels.base.stored import storable
 from manykernels.hot.regression import residual_sweeps
-from manykernels.losses.base import Loss
 from manykernels.solvers.loop import (
     Callback,
     Checkpoint,
@@ -41,10 +40,10 @@ JITTER = 1e-10  # of the mean diagonal, where a kernel is singular
 class RegressionAscent:
     r"""Freeze d, solve the dual on :math:`K_d = \sum_f d_f K_f`, update d, repeat.
 
-    For the epsilon-insensitive, Huber and squared losses and 1 <= p <= 2. A round
-    solves the frozen problem by coordinate ascent (a step along the residual, a soft
-    threshold, a clip) with steps of Newton's on the coefficients that are free; the
-    same second derivatives give Newton's step on the weights.
+    For the epsilon-insensitive, Huber and squared losses, that of censored times, and
+    1 <= p <= 2. A round solves the frozen problem by coordinate ascent (a step along
+    the residual, a soft threshold, a clip) with steps of Newton's on the coefficients
+    that are free; the same second derivatives give Newton's step on the weights.
 
     Parameters
     ----------
@@ -81,7 +80,7 @@ class RegressionAscent:
         checkpoint: Checkpoint | None = None,
     ) -> SolveResult:
         """Solve to the relative gap `tol`, or until `max_iter` rounds are spent."""
-        terms = DualTerms.of(problem.loss, problem.bound)
+        terms = DualTerms.of(problem)
         _require_room(problem)
         start = start or problem.zero()
         rng = np.random.default_rng(self.random_state)
@@ -109,9 +108,10 @@ class RegressionRounds(Resumable):
         self.terms = terms
         self.rng = rng
         self.solver = solver
-        coef = np.clip(start.coef, -terms.limit[:, None], terms.limit[:, None])
+        coef = np.clip(start.coef, terms.floor[:, None], terms.limit[:, None])
         self.coef: Array = np.ascontiguousarray(coef.T)  # (outputs, rows)
-        self.target = np.ascontiguousarray(problem.target.T, dtype=np.float64)
+        values = problem.loss.residual_rows(problem.target).values
+        self.target = np.ascontiguousarray(values.T, dtype=np.float64)
         self.done = 0
         self.goal = FIRST_GOAL
         weights = problem.norm.normalize_weights(start.weights)
@@ -186,7 +186,7 @@ def _require_room(problem: Problem) -> None:
 
 
 class DualTerms(NamedTuple):
-    r"""The dual :math:`a y - tube |a| - soft_i a^2 / 2` with :math:`|a| \le limit_i`.
+    r"""The dual :math:`a y - tube |a| - soft_i a^2 / 2`, `floor_i` to `limit_i`.
 
     What losses of the residual are made of, for coefficients of one row and output.
     """
@@ -194,18 +194,23 @@ class DualTerms(NamedTuple):
     tube: float
     soft: Array  # (rows,)
     limit: Array  # (rows,)
+    floor: Array  # (rows,), minus the limit, or zero where residuals have one side
 
     @classmethod
-    def of(cls, loss: Loss, bound: Array) -> DualTerms:
-        """The terms for rows whose losses count `bound`; others raise a ValueError."""
+    def of(cls, problem: Problem) -> DualTerms:
+        """The terms of a loss of the residual; other losses raise a ValueError."""
+        loss, bound = problem.loss, problem.bound
         unit = loss.residual_dual
         if unit is None:
             raise ValueError(
-                "RegressionAscent handles the losses 'squared', 'huber' and "
-                f"'epsilon_insensitive', got the loss {loss.name!r}; choose another "
-                "solver."
+                "RegressionAscent handles the losses 'squared', 'huber', "
+                "'epsilon_insensitive' and 'censored', got the loss "
+                f"{loss.name!r}; choose another solver."
             )
-        return cls(unit.tube, unit.soft / bound, unit.limit * bound)
+        limit = unit.limit * bound
+        one_sided = loss.residual_rows(problem.target).one_sided
+        floor = np.where(one_sided, 0.0, -limit)
+        return cls(unit.tube, unit.soft / bound, limit, floor)
 
 
 class FrozenRegression:
@@ -272,7 +277,8 @@ class FrozenRegression:
     def _losses(self) -> float:
         """The losses times C c_i: the conjugates of the charges, at the residuals."""
         beyond = np.maximum(np.abs(self.residual) - self.terms.tube, 0.0)
-        soft, limit = self.terms.soft, self.terms.limit
+        soft = self.terms.soft
+        limit = np.where(self.residual > 0.0, self.terms.limit, -self.terms.floor)
         # Without a soft part the size is at its limit as soon as there is any excess.
         reach = np.full_like(beyond, np.inf)
         np.divide(beyond, soft, out=reach, where=soft > 0.0)
