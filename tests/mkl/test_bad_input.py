@@ -64,23 +64,29 @@ def test_widths_of_huge_values_blame_the_values(kernel, iris):
         MKLClassifier(kernel).fit(changed(iris.X, (3, 1), 1e300), iris.y)
 
 
-def test_text_that_no_kernel_reads_is_named(iris):
+def test_text_that_a_kernel_reads_is_named(iris):
     frame = pd.DataFrame(iris.X, columns=["sl", "sw", "pl", "pw"])
     frame["color"] = ["red", "blue"] * (len(iris.X) // 2)
     with refused("X must hold numbers, got 'red' in column 'color'", "OneHotEncoder"):
-        MKLClassifier("rbf@sl").fit(frame, iris.y)
+        MKLClassifier("rbf@sl+color").fit(frame, iris.y)
     with refused("X must hold numbers, got 'red' in column 4"):
-        MKLClassifier("rbf@0").fit(frame.to_numpy(), iris.y)
+        MKLClassifier("rbf").fit(frame.to_numpy(), iris.y)
+    assert MKLClassifier("rbf@sl").fit(frame, iris.y).n_features_in_ == 5
 
 
-def test_names_of_several_levels(iris):
+def test_names_of_several_levels_are_views(iris):
     frame = pd.DataFrame(iris.X)
     frame.columns = pd.MultiIndex.from_product([["sepal", "petal"], ["l", "w"]])
     assert MKLClassifier("rbf@0-1").fit(frame, iris.y).n_features_in_ == 4
-    with refused("texts as column names", "'sepal*', got ('sepal', 'l')", "'_'.join"):
-        MKLClassifier("rbf@sepal*").fit(frame, iris.y)
-    frame.columns = ["_".join(map(str, name)) for name in frame.columns]
-    assert MKLClassifier("rbf@sepal*").fit(frame, iris.y).n_features_in_ == 4
+    model = MKLClassifier("rbf@sepal; rbf@petal:l").fit(frame, iris.y)
+    names = ["sepal:l", "sepal:w", "petal:l", "petal:w"]
+    assert model.feature_names_in_.tolist() == names
+
+
+def test_column_names_that_are_no_text(iris):
+    frame = pd.DataFrame(iris.X, columns=["a", "b", "c", 3])
+    with refused("texts as column names", "'a*', got 3", "'_'.join"):
+        MKLClassifier("rbf@a*").fit(frame, iris.y)
 
 
 def test_huge_finite_values_are_no_infinity(iris):
