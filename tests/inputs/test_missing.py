@@ -259,3 +259,16 @@ def test_a_weight_of_zero_is_a_row_that_is_not_there(samples):
         short = {k: v[:80] for k, v in views.items()}
         expected = model.fit(short, y[:80]).decision_function(views)
         np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_views_that_no_kernel_reads_are_not_missed(samples):
+    views, y = samples
+    some = {"a": views["a"], "b": views["b"]}
+    kernels = ["rbf@a", "rbf@b"]
+    expected = mk.MKLClassifier(kernels, random_state=0).fit(some, y)
+    more = {**views, "d": np.full((90, 1), np.nan)}
+    model = mk.MKLClassifier(kernels, random_state=0).fit(more, y)
+    scores = expected.decision_function(some)
+    assert np.array_equal(model.decision_function(more), scores)
+    constant = mk.MKLClassifier("constant", random_state=0).fit(views, y)
+    assert constant.kernel_names_ == ["constant"]

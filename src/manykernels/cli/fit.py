@@ -8,8 +8,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
     GroupShuffleSplit,
     ShuffleSplit,
+    StratifiedKFold,
     StratifiedShuffleSplit,
 )
 
@@ -37,8 +40,16 @@ from manykernels.cli.readers.columns import (
 )
 from manykernels.cli.readers.kernel_files import choose_kernels
 from manykernels.cli.readers.tables import Source
-from manykernels.mkl import MKLClassifier, MKLRegressor, MKLSurvival
+from manykernels.cli.views import GeneSets, ViewFiles, read_scales
+from manykernels.mkl import (
+    MKLClassifier,
+    MKLClassifierCV,
+    MKLRegressor,
+    MKLRegressorCV,
+    MKLSurvival,
+)
 
+TIME_CS = [0.01, 0.1, 1.0, 10.0, 100.0]  # tried for times, which have no CV class
 Known = tuple[Sample, np.ndarray]  # rows and their labels or values
 
 
@@ -51,9 +62,17 @@ def fit(
     group: opt.Group = None,
     weight: opt.Weight = None,
     drop: opt.Drop = None,
+    view: opt.Views = None,
+    index: opt.Index = None,
     regression: opt.Regression = False,
     survival: opt.Survival = False,
     kernels: opt.Kernels = None,
+    gene_sets: opt.GeneSets = None,
+    gene_set_view: opt.SetView = None,
+    min_set_size: opt.SetSize = None,
+    scale: opt.Scale = None,
+    missing: opt.Missing = None,
+    cv: opt.Folds = None,
     p: opt.P = None,
     C: opt.C = None,
     loss: opt.Loss = None,
@@ -79,27 +98,31 @@ def fit(
     """Learn a model and the weight of every kernel from a file.
 
     manykernels fit train.csv --target kind --kernels "rbf@pixel*; linear" -m model.mk
+
+    manykernels fit patients.csv -t subtype --index id --view mrna=mrna.csv -m model.mk
     """
     check_output("--model", model_path)
     check_output("--metrics", metrics)
     check_output("--checkpoint", checkpoint)
+    views = ViewFiles.of(view, index)
+    others = {f"--view {name}": path for name, path in views.files.items()}
     require_own_files(
-        {"DATA": data, "--test": test},
+        {"DATA": data, "--test": test, "--gene-sets": gene_sets, **others},
         {"--model": model_path, "--metrics": metrics, "--checkpoint": checkpoint},
     )
     require_one_stdin(data, test)
-    estimator = choose_estimator(regression, survival)
+    estimator = choose_estimator(regression, survival, cv is not None)
     column = check_survival(survival, target, time_column, event)
     model = build_model(
         estimator,
-        kernels=choose_kernels(kernels),
-        p=p,
-        C=C,
+        **fixed_or_searched(estimator, p, C, cv),
         loss=loss,
         solver=solver,
         tol=tol,
         max_iter=max_iter,
         class_weight=class_weight,
+        scale=read_scales(scale),
+        missing=missing,
         approximate=approximate,
         storage=_storage(estimator, storage, storage_dir),
         memory_limit=memory_limit,
@@ -107,11 +130,14 @@ def fit(
         checkpoint=checkpoint,
     )
     roles = Roles(column, weight, group, tuple(drop or ()), event=event)
+    chosen = choose_kernels(kernels)
     source = Source(data, format, header)
-    learn, checks = _read(source, roles, test, holdout, seed, estimator)
+    learn, checks = _read(source, roles, test, holdout, seed, estimator, views)
+    sets = GeneSets(gene_sets, gene_set_view, min_set_size)
+    model.set_params(kernels=sets.kernels(chosen, learn[0]))
     began = time.perf_counter()
     with watched(model, verbose, quiet) as seen:
-        fit_model(model, *learn)
+        model = fit_model(model, *learn, cv)
     save_model(model, model_path, seen)
     content = {"model": str(model_path), "rows": len(learn[1]), **model.summary()}
     content["seconds"] = time.perf_counter() - began
@@ -122,11 +148,27 @@ def fit(
     leave_if_interrupted(seen)
 
 
-def choose_estimator(regression: bool, survival: bool) -> Any:
-    """What learns classes, numbers, or times."""
+def choose_estimator(regression: bool, survival: bool, search: bool = False) -> Any:
+    """What learns classes, numbers, or times, and searches p and C where it can."""
     if regression and survival:
         fail("expected --regression or --survival, got both; leave one of them out")
-    return MKLSurvival if survival else MKLRegressor if regression else MKLClassifier
+    if survival:
+        return MKLSurvival
+    if regression:
+        return MKLRegressorCV if search else MKLRegressor
+    return MKLClassifierCV if search else MKLClassifier
+
+
+def fixed_or_searched(
+    estimator: Any, p: float | None, C: float | None, cv: int | None
+) -> dict[str, Any]:
+    """The parameters for p and C: what is given is not searched."""
+    if cv is not None and cv < 2:
+        fail(f"--cv must be a number of folds from 2 on, got {cv}; try 5")
+    if cv is None or estimator is MKLSurvival:
+        return {"p": p, "C": C}
+    fixed = {"ps": None if p is None else [p], "Cs": None if C is None else [C]}
+    return {**fixed, "cv": cv}
 
 
 def targets(
@@ -135,7 +177,7 @@ def targets(
     """Classes (those that are `known`), numbers, or times with their events."""
     if sample.event is not None:
         return as_times(raw, sample.event)
-    if issubclass(estimator, MKLRegressor):
+    if issubclass(estimator, MKLRegressor | MKLRegressorCV):
         return as_values(raw)
     return as_labels(raw) if known is None else labels_like(raw, np.unique(known))
 
@@ -152,12 +194,31 @@ def build_model(estimator: Any, **options: Any) -> Any:
     return estimator(**given)
 
 
-def fit_model(model: Any, sample: Sample, y: np.ndarray) -> Any:
+def fit_model(
+    model: Any, sample: Sample, y: np.ndarray, folds: int | None = None
+) -> Any:
     """Fit on rows of a file; the model remembers the names of its columns."""
     if model.kernels is None and sample.given:
         model.set_params(kernels="precomputed")
-    X = with_names(sample.X, sample.names)
-    return model.fit(X, y, sample_weight=sample.weight)
+    X, weight = with_names(sample.X, sample.names), sample.weight
+    if folds is not None and isinstance(model, MKLSurvival):
+        return search_times(model, X, y, sample, folds)
+    if folds is not None and sample.group is not None:
+        model.set_params(cv=GroupKFold(folds))
+        return model.fit(X, y, sample_weight=weight, groups=sample.group)
+    return model.fit(X, y, sample_weight=weight)
+
+
+def search_times(model: Any, X: Any, y: Any, sample: Sample, folds: int) -> Any:
+    """The best C for times, unless it was given; folds have events in equal shares."""
+    grid = {"C": TIME_CS if model.C == type(model)().C else [model.C]}
+    seed = {"shuffle": True, "random_state": model.random_state}
+    if sample.group is None:
+        split = list(StratifiedKFold(folds, **seed).split(y, y["event"]))
+    else:
+        split = list(GroupKFold(folds).split(y, groups=sample.group))
+    search = GridSearchCV(model, grid, cv=split, error_score="raise")
+    return search.fit(X, y, sample_weight=sample.weight).best_estimator_
 
 
 def hold_out(
@@ -199,22 +260,28 @@ def _read(
     holdout: float | None,
     seed: int | None,
     estimator: Any,
+    views: ViewFiles,
 ) -> tuple[Known, dict[str, Known]]:
     """Rows to learn from, and rows to evaluate by name; all before the fit."""
+    roles = views.roles(roles)
     sample, raw = source.read_labeled(roles)
     y = targets(estimator, sample, raw)
     checks: dict[str, Known] = {}
     if test is not None:
+        if views.files and roles.index is None:
+            fail("--test with --view needs names of the rows, got none; add --index")
         n_features = sample.X.shape[1]
         same = replace(roles, features=sample.names, n_features=n_features)
         # Columns found by name need no others to be there.
         same = same if sample.names is None else replace(same, group=None)
         rows, found = replace(source, path=test).read_labeled(same)
-        checks["test"] = rows, targets(estimator, rows, found, y)
+        known = targets(estimator, rows, found, y)
+        checks["test"] = views.join(rows, source), known
+    sample = views.join(sample, source)
     if holdout is not None:
         # Both sides have events, and ends that were not seen, in the same shares.
         classes = y if sample.event is None else y["event"]
-        by_class = not issubclass(estimator, MKLRegressor)
+        by_class = not issubclass(estimator, MKLRegressor | MKLRegressorCV)
         learn, rest = hold_out(sample, classes, holdout, seed, by_class)
         checks["holdout"] = sample.take(rest), y[rest]
         sample, y = sample.take(learn), y[learn]

@@ -35,9 +35,13 @@ from manykernels.cli.readers.columns import (
     labels_like,
 )
 from manykernels.cli.readers.tables import Source
+from manykernels.cli.views import ViewFiles
 from manykernels.files import load
 from manykernels.files.container import VERSION
+from manykernels.inputs.views import Views
 from manykernels.mkl import MKLSurvival
+
+NO_VIEWS = ViewFiles({}, None)
 
 
 @dataclass(frozen=True)
@@ -97,6 +101,8 @@ def predict(
     proba: opt.Proba = False,
     scores: opt.Scores = False,
     drop: opt.Drop = None,
+    view: opt.Views = None,
+    index: opt.Index = None,
     format: opt.Format = None,
     header: opt.Header = None,
 ) -> None:
@@ -107,12 +113,11 @@ def predict(
     require_own_files({"DATA": data, "MODEL": model}, {"--out": out})
     estimator, kind = _load(model)
     if kind is None:
-        source = Source(data, format, header)
-        predict_rows(estimator, source, out, drop, proba, scores)
+        source, views = Source(data, format, header), ViewFiles.of(view, index)
+        predict_rows(estimator, source, out, drop, proba, scores, views)
         return
-    _refuse(
-        estimator, proba=proba, scores=scores, drop=drop, format=format, header=header
-    )
+    reading = {"drop": drop, "view": view, "index": index, "format": format}
+    _refuse(estimator, proba=proba, scores=scores, **reading, header=header)
     check_output("--out", out)
     kind.predict(estimator, data, out)
 
@@ -125,6 +130,8 @@ def evaluate(
     event: opt.Event = None,
     weight: opt.Weight = None,
     drop: opt.Drop = None,
+    view: opt.Views = None,
+    index: opt.Index = None,
     format: opt.Format = None,
     header: opt.Header = None,
     as_json: opt.AsJson = False,
@@ -138,10 +145,12 @@ def evaluate(
         source = Source(data, format, header)
         survival = isinstance(estimator, MKLSurvival)
         column = check_survival(survival, target, time, event)
-        content = evaluate_rows(estimator, source, column, weight, drop, event)
+        views = ViewFiles.of(view, index)
+        content = evaluate_rows(estimator, source, column, weight, drop, event, views)
     else:
         columns = {"target": target, "time": time, "event": event, "weight": weight}
-        _refuse(estimator, **columns, drop=drop, format=format, header=header)
+        reading = {"drop": drop, "view": view, "index": index, "format": format}
+        _refuse(estimator, **columns, **reading, header=header)
         content = kind.evaluate(estimator, data)
     tell(content, as_json, metric_lines)
 
@@ -169,11 +178,15 @@ def predict_rows(
     drop: Sequence[str] | None = None,
     proba: bool = False,
     scores: bool = False,
+    views: ViewFiles = NO_VIEWS,
 ) -> None:
     """Write a prediction for every row."""
     check_table("--out", out)
-    X = inputs(model, source.read(roles_of(model, drop=tuple(drop or ()))))
+    roles = views.roles_of(model, roles_of(model, drop=tuple(drop or ())))
+    X = inputs(model, views.join(source.read(roles), source))
     columns = predictions(model, X, proba, scores)
+    if isinstance(X, Views) and X.index is not None:
+        columns = {str(views.index): X.index, **columns}
     # Python's numbers are written with all their digits, NumPy's need not be.
     rows = zip(*(values.tolist() for values in columns.values()), strict=True)
     write_table(out, list(columns), rows)
@@ -186,11 +199,13 @@ def evaluate_rows(
     weight: str | None = None,
     drop: Sequence[str] | None = None,
     event: str | None = None,
+    views: ViewFiles = NO_VIEWS,
 ) -> dict[str, Any]:
     """Figures of the model's predictions for the rows of a file."""
     columns = {"target": target, "event": event, "weight": weight}
     roles = roles_of(model, **columns, drop=tuple(drop or ()))
-    sample, raw = source.read_labeled(roles)
+    sample, raw = source.read_labeled(views.roles_of(model, roles))
+    sample = views.join(sample, source)
     if sample.event is not None:
         y = as_times(raw, sample.event)
     else:
@@ -246,6 +261,8 @@ def inputs(model: Any, sample: Sample) -> Any:
     if given != sample.given:
         wanted, got = ("kernel values", "columns")[:: 1 if given else -1]
         fail(f"expected {wanted} as in training, got {got}; pass data of the same sort")
+    if isinstance(sample.X, Views):
+        return sample.X
     return with_names(sample.X, getattr(model, "feature_names_in_", None))
 
 

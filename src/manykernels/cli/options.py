@@ -96,6 +96,57 @@ Drop = Annotated[
     ),
 ]
 
+Views = Annotated[
+    list[str] | None,
+    in_files(
+        "--view",
+        help="A table of its own about the rows of DATA, as NAME=FILE; may be "
+        "repeated. Columns of DATA that are nothing else are the view 'data'.",
+    ),
+]
+Index = Annotated[
+    str | None,
+    in_columns(
+        "--index",
+        help="Column that names the rows, in DATA and in every view; without it rows "
+        "are matched by position.",
+    ),
+]
+Scale = Annotated[
+    list[str] | None,
+    in_learning(
+        "--scale",
+        help="What is done to the numbers first: standard, robust, log1p+standard, "
+        "...; for one view as NAME=SCALE; may be repeated.",
+    ),
+]
+Missing = Annotated[
+    str | None,
+    in_learning(
+        "--missing", help="Rows that lack a view: rescale, zero, complete or refuse."
+    ),
+]
+Folds = Annotated[
+    int | None,
+    in_learning(
+        "--cv", help="Choose p and C (those that are not given) by so many folds."
+    ),
+]
+GeneSets = Annotated[
+    Path | None,
+    in_learning(
+        "--gene-sets",
+        help="GMT file: the kernels are taken once for every set of columns in it.",
+    ),
+]
+SetView = Annotated[
+    str | None, in_learning("--gene-set-view", help="The view that has these columns.")
+]
+SetSize = Annotated[
+    int | None,
+    in_learning("--min-set-size", help="Leave out sets with fewer columns."),
+]
+
 Regression = Annotated[
     bool,
     in_learning("--regression", help="The target is a number to predict, not a class."),

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from manykernels.inputs.parameters import Whole
+from manykernels.inputs.reader import ViewReader
+from manykernels.inputs.views import are_views, as_views
 from manykernels.kernels import Kernel, as_kernels
 
 FEW = 3  # names shown in a line of the log
@@ -81,6 +83,7 @@ def group_kernels(
     columns: Any = None,
     kernels: Any = "rbf",
     *,
+    view: str | None = None,
     min_size: int = 1,
 ) -> GroupKernels:
     """Kernels ``rbf@group`` for every group of columns; groups may overlap.
@@ -90,13 +93,15 @@ def group_kernels(
     groups : dict of sequences
         For every group the names or positions of its columns, for instance from
         :func:`manykernels.read_gmt`.
-    columns : sequence of str or data frame, optional
+    columns : sequence of str, data frame or views, optional
         Names of the columns of the table to learn from. Names of a group that are not
         among them are left out and reported. Without `columns` names are looked up
         when a model is fitted, where each must be found.
     kernels : str, Kernel or list of these, default="rbf"
         What every group gets, such as ``"linear; rbf:gamma=median"``; see
         :mod:`manykernels.kernels`.
+    view : str, optional
+        Which of several views has the columns.
     min_size : int, default=1
         Groups with fewer columns are dropped.
 
@@ -118,6 +123,7 @@ def group_kernels(
     """
     Whole(example=5).check("min_size", min_size)
     templates = _templates(kernels)
+    columns, first = _of_view(columns, view)
     places = None if columns is None else _places(columns)
     made: list[Kernel] = []
     owners: list[str] = []
@@ -130,6 +136,8 @@ def group_kernels(
         if len(chosen) < min_size:
             dropped[group] = len(chosen)
             continue
+        if first:
+            chosen = tuple(first + place for place in chosen)
         for template in templates:
             name = f"{template.label}@{group}"
             made.append(replace(template, columns=chosen, name=name))
@@ -167,6 +175,27 @@ def _templates(kernels: Any) -> list[Kernel]:
                 f"got {kernel.label!r}; write for instance 'linear; rbf'."
             )
     return templates
+
+
+def _of_view(columns: Any, view: str | None) -> tuple[Any, int]:
+    """Columns of one view, and the position of the first among those of all views."""
+    if not are_views(columns):
+        if view is not None:
+            raise ValueError(
+                f"view={view!r} is for columns of several views, got one table; leave "
+                "it out, or pass the views."
+            )
+        return columns, 0
+    reader = ViewReader.of(as_views(columns))
+    if view is None and len(reader.names) == 1:
+        view = reader.names[0]
+    if view not in reader.names:
+        raise ValueError(
+            f"view must be one of {', '.join(reader.names)}, got {view!r}; name the "
+            "one that has the columns."
+        )
+    place = reader.names.index(view)
+    return list(reader.columns[place]), sum(map(len, reader.columns[:place]))
 
 
 def _places(columns: Any) -> dict[str, int]:

@@ -31,11 +31,12 @@ def stretched(table: JoinedTable) -> JoinedTable:
 
     The mean over the views of a row's values with itself is then the same for all.
     """
-    if all(one is None for one in table.present):
+    present = table.missed()
+    if all(one is None for one in present):
         return table
     every = np.ones(table.shape[0], dtype=bool)
-    counts = np.sum([every if p is None else p for p in table.present], axis=0)
-    share = np.maximum(counts, 1) / len(table.present)
+    counts = np.sum([every if p is None else p for p in present], axis=0)
+    share = np.maximum(counts, 1) / len(present)
     return replace(table, stretch=1.0 / np.sqrt(share))
 
 
@@ -148,8 +149,9 @@ def _with_rows(table: Any, rows: np.ndarray, weights: np.ndarray, source: Any) -
 
 def rows_without_views(table: JoinedTable) -> Sequence[int]:
     """Rows that lack every view."""
-    masks = [one for one in table.present if one is not None]
-    if len(masks) < len(table.present):
+    present = table.missed()
+    masks = [one for one in present if one is not None]
+    if not present or len(masks) < len(present):
         return []
     found: list[int] = np.flatnonzero(~np.any(masks, axis=0)).tolist()
     return found

@@ -89,11 +89,16 @@ class Preparation:
                 f"and {len(empty)} such in all; drop them."
             )
         copies, wanted = row_copies(weight, len(weight)), _by_view(scale, table.names)
-        steps, blanks, counts = [], [], []
+        steps: list[list[Step]] = []
+        blanks, counts = [], []
         for v, name in enumerate(table.names):
             here = table.present[v]
             own = copies if here is None else copies * here
             counts.append(int(np.count_nonzero(own)))
+            blanks.append(np.zeros(0))
+            if v in table.unread:
+                steps.append([])
+                continue
             if counts[-1] == 0:
                 raise ValueError(
                     f"view {name!r} must be there for some training row, got none; "
@@ -101,7 +106,6 @@ class Preparation:
                 )
             with _InView(name):
                 steps.append(fit_steps(wanted[name], table.tables[v], own))
-            blanks.append(np.empty(0))
         found = cls(list(table.names), steps, blanks, missing, None, np.array(counts))
         found._log_constants()
         scaled = found._scaled(table)
@@ -109,7 +113,9 @@ class Preparation:
             if not sp.issparse(values):
                 here = scaled.present[v]
                 kept = weight > 0.0 if here is None else (weight > 0.0) & here
-                found.blanks[v] = values[kept].mean(axis=0)
+                blank = np.zeros(values.shape[1])
+                unread = v in table.unread
+                found.blanks[v] = blank if unread else values[kept].mean(axis=0)
         if missing == "complete":
             found.completion = Completion.fit(found._filled(scaled), copies)
         return found, found._present(scaled)
@@ -255,8 +261,8 @@ def _require_finite(values: Any) -> None:
 
 
 def _require_all_views(table: JoinedTable) -> None:
-    for name, here in zip(table.names, table.present, strict=True):
-        if here is not None:
+    for v, (name, here) in enumerate(zip(table.names, table.present, strict=True)):
+        if here is not None and v not in table.unread:
             raise ValueError(
                 "missing='refuse' needs all views of all rows, got "
                 f"{int((~here).sum())} rows that lack {name!r}; drop them, or choose "

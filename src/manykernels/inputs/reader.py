@@ -83,12 +83,15 @@ class ViewReader:
                 f"views must be among those of fit, {', '.join(self.names)}, got "
                 f"{unknown[0]!r}; leave it out, or rename it."
             )
-        tables, present = [], []
+        tables, present, unread = [], [], []
         for v, span in enumerate(self.shell.views.values()):
-            table, here = self._view(views, v, np.flatnonzero(used[span]))
+            own = np.flatnonzero(used[span])
+            table, here = self._view(views, v, own)
             tables.append(table)
             present.append(None if here.all() else here)
-        return JoinedTable(tables, self.names, present)
+            if not len(own):
+                unread.append(v)
+        return JoinedTable(tables, self.names, present, unread=tuple(unread))
 
     def _view(self, views: Views, v: int, used: np.ndarray) -> tuple[Any, np.ndarray]:
         """One view's numbers, and which rows have it."""
@@ -105,9 +108,9 @@ class ViewReader:
             picked = _ones(entries, (source.table.shape[1], width))
             return _sparse_part(name, source, here, rows, picked), here
         out = np.zeros(shape)
-        out[np.ix_(here, used)] = numbers(name, source, rows, places)
-        out[~here] = np.nan
         if len(used):
+            out[np.ix_(here, used)] = numbers(name, source, rows, places)
+            out[~here] = np.nan
             here = here & ~np.isnan(out[:, used]).all(axis=1)
         return out, here
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -30,6 +30,8 @@ class JoinedTable:
         Which rows a view has; None for all of them.
     stretch : array of shape (n,) or None
         Multiplies a row in every kernel, to make up for views that it lacks.
+    unread : tuple of int
+        Views that no kernel reads: nobody misses them.
 
     Examples
     --------
@@ -45,6 +47,7 @@ class JoinedTable:
     names: list[str]
     present: list[Values | None]
     stretch: Values | None = None
+    unread: tuple[int, ...] = ()
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -67,7 +70,11 @@ class JoinedTable:
         present = [None if one is None else one[rows] for one in self.present]
         stretch = None if self.stretch is None else self.stretch[rows]
         tables = [table[rows] for table in self.tables]
-        return JoinedTable(tables, self.names, present, stretch)
+        return replace(self, tables=tables, present=present, stretch=stretch)
+
+    def missed(self) -> list[Values | None]:
+        """Which rows have each of the views that some kernel reads."""
+        return [one for v, one in enumerate(self.present) if v not in self.unread]
 
     def pick(self, columns: Selection) -> Any:
         """Some columns: as their view has them, or joined where there are several."""

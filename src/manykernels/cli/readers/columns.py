@@ -36,9 +36,9 @@ class Sample:
     X : array or CSR of shape (n, d), or array of shape (n, n_train, n_kernels)
     names : list of str or None
         Names of the d columns.
-    y, event, weight, group : array of shape (n,) or None
+    y, event, weight, group, index : array of shape (n,) or None
         Labels are text where the file does not say what they are. With events, y are
-        the times of these.
+        the times of these. The index names the rows.
     """
 
     X: Any
@@ -47,6 +47,7 @@ class Sample:
     weight: np.ndarray | None = None
     group: np.ndarray | None = None
     event: np.ndarray | None = None
+    index: np.ndarray | None = None
 
     def __len__(self) -> int:
         """Count the rows."""
@@ -59,7 +60,7 @@ class Sample:
 
     def take(self, rows: np.ndarray) -> Sample:
         """Return the chosen rows."""
-        names = ("y", "event", "weight", "group")
+        names = ("y", "event", "weight", "group", "index")
         by_row = {name: getattr(self, name) for name in names}
         chosen = {role: v if v is None else v[rows] for role, v in by_row.items()}
         return replace(self, X=self.X[rows], **chosen)
@@ -75,11 +76,13 @@ class Plan:
     weight: int | None = None
     group: int | None = None
     event: int | None = None
+    index: int | None = None
+    lenient: bool = False  # whether numbers may be missing
 
     @property
     def labels(self) -> set[int]:
         """Columns that need not be numbers."""
-        columns = (self.target, self.event, self.group)
+        columns = (self.target, self.event, self.group, self.index)
         return {j for j in columns if j is not None}
 
     @property
@@ -98,14 +101,16 @@ class Roles:
 
     Attributes
     ----------
-    target, weight, group, event : str or None
-        With events, the target is their times.
+    target, weight, group, event, index : str or None
+        With events, the target is their times. The index names the rows.
     drop : sequence of str
         Columns to leave out; globs such as ``id*`` are fine.
     features : sequence of str or None
         Exactly these, in this order, where the file has names; all others otherwise.
     n_features : int or None
         How many there must be.
+    lenient : bool
+        Whether there may be no features at all, and numbers that are missing.
 
     Examples
     --------
@@ -121,6 +126,8 @@ class Roles:
     features: Sequence[str] | None = None
     n_features: int | None = None
     event: str | None = None
+    index: str | None = None
+    lenient: bool = False
 
     @property
     def single(self) -> dict[str, str | None]:
@@ -130,6 +137,7 @@ class Roles:
             "event": self.event,
             "weight": self.weight,
             "group": self.group,
+            "index": self.index,
         }
 
     def asked(self) -> set[str]:
@@ -150,7 +158,7 @@ class Roles:
             for option, wanted in self.single.items()
         }
         require_apart(**places)
-        target, event, weight, group = places.values()
+        target, event, weight, group, index = places.values()
         if names is not None and self.features is not None:
             place = {name: j for j, name in enumerate(names)}
             missing = [name for name in self.features if name not in place]
@@ -162,14 +170,15 @@ class Roles:
             features = [place[name] for name in self.features]
         else:
             found = [j for d in self.drop for j in _find_all(d, names, n_columns)]
-            others = {*found, target, event, weight, group}
+            others = {*found, target, event, weight, group, index}
             features = [j for j in range(n_columns) if j not in others]
         self._check(features, names)
-        return Plan(names, features, target, weight, group, event)
+        single = (target, weight, group, event, index)
+        return Plan(names, features, *single, self.lenient)
 
     def _check(self, features: Sequence[int], names: list[str] | None) -> None:
         """Raise where there are no features, too many, or some without a name."""
-        if not features:
+        if not features and not self.lenient:
             raise TableError(
                 "expected columns to learn from, got none beside the target and those "
                 "left out; check --drop and --target."

@@ -264,8 +264,9 @@ def _from_frame(frame: pd.DataFrame, plan: Plan) -> Sample:
             f"{listed(plan.titles(list(words)))}; leave them out with --drop, or turn "
             "them into numbers first."
         )
-    values = np.column_stack(found)
-    require_finite(values, plan.titles(columns))
+    values = np.column_stack(found) if found else np.empty((len(frame), 0))
+    if not plan.lenient:
+        require_finite(values, plan.titles(columns))
     n_features = len(plan.features)
     return Sample(
         values[:, :n_features],
@@ -274,6 +275,7 @@ def _from_frame(frame: pd.DataFrame, plan: Plan) -> Sample:
         None if plan.weight is None else values[:, n_features],
         _labels(frame, plan, plan.group),
         _labels(frame, plan, plan.event),
+        _labels(frame, plan, plan.index),
     )
 
 
@@ -346,13 +348,14 @@ def read_npz(stream: BinaryIO, roles: Roles) -> Sample:
         given = "kernels.npy" in names and "X.npy" not in names
         X = _read_array(archive, "kernels" if given else "X", 3 if given else 2, "biuf")
         require_rows(len(X))
-        y, event, weight, group = (
+        y, event, weight, group, index = (
             None if name is None else _read_array(archive, name, 1, kinds, len(X))
             for name, kinds in (
                 (roles.target, "biufU"),
                 (roles.event, "biufU"),
                 (roles.weight, "biuf"),
                 (roles.group, "biufU"),
+                (roles.index, "biufU"),
             )
         )
         if given:
@@ -362,11 +365,15 @@ def read_npz(stream: BinaryIO, roles: Roles) -> Sample:
         if "names.npy" in names:
             titles = _read_array(archive, "names", 1, "U", X.shape[1]).tolist()
     # Roles name arrays here, so they take no column away.
-    columns = replace(roles, target=None, weight=None, group=None, event=None)
+    none: dict[str, Any] = dict.fromkeys(
+        ("target", "weight", "group", "event", "index")
+    )
+    columns = replace(roles, **none)
     plan = columns.plan(titles, X.shape[1])
     X = X if len(plan.features) == X.shape[1] else X[:, plan.features]
-    require_finite(X, plan.feature_names)
-    return Sample(X, plan.feature_names, y, weight, group, event)
+    if not plan.lenient:
+        require_finite(X, plan.feature_names)
+    return Sample(X, plan.feature_names, y, weight, group, event, index)
 
 
 def _read_array(
