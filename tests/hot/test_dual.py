@@ -17,6 +17,7 @@ from manykernels.hot.dual import (
     dual_sweeps,
     frozen_values,
     gather_square,
+    shuffled,
 )
 from manykernels.losses import MulticlassHinge
 from tests.oracles.naive import hinge
@@ -192,3 +193,12 @@ def test_products_are_added_to_the_columns_of_a_slice(dtype: type) -> None:
     expected = np.ones((3, 600))
     expected[:, 5:590] += coef.T @ values[:, 5:590].astype(np.float64)
     np.testing.assert_allclose(out, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_shuffled_gives_every_order_as_often() -> None:
+    draws = np.random.default_rng(0).integers(2**32, size=(12_000, 3), dtype=np.uint32)
+    orders = shuffled(draws)
+    assert np.array_equal(np.sort(orders, axis=1), np.tile(np.arange(3), (12_000, 1)))
+    _, counts = np.unique(orders, axis=0, return_counts=True)
+    assert len(counts) == 6
+    assert np.all(np.abs(counts - 2_000) < 200)  # five standard deviations

@@ -15,6 +15,7 @@ NEGLIGIBLE = 1e-13
 
 LONGEST_STRETCH = 2.0
 COLUMNS = 256  # of all outputs at a time: they stay in the fastest cache
+ROUGHLY = 1e-3  # of the goal: precise enough to see whether it is reached
 HALVINGS = 53  # of an interval: to the last bit
 
 
@@ -112,7 +113,7 @@ def dual_sweeps(gram, target, bound, coef, scores, drift, orders, goal):
                 for j in range(n_rows):
                     moving[j] += step * row[j]
         linear, quadratic = frozen_values(target, coef, scores, drift, margins)
-        _, primal = best_stretch(margins, bound, quadratic)
+        _, primal = best_stretch(margins, bound, quadratic, ROUGHLY * goal)
         if primal - linear + 0.5 * quadratic <= goal * primal:
             return sweep + 1, updates
     return len(orders), updates
@@ -142,15 +143,18 @@ def frozen_values(target, coef, scores, drift, margins):
 
 
 @njit(cache=True, fastmath=True, nogil=True)
-def best_stretch(margins, bound, quadratic):
+def best_stretch(margins, bound, quadratic, precision=0.0):
     """min over t in [0, 2] of t^2 / 2 quadratic + sum_i bound_i [1 - t margin_i]_+.
 
     Returns the best t and that value. A slightly longer model costs a little norm and
     meets margins that dual ascent misses by little and for long: the primal value of
-    t * model is close to the optimum many sweeps before that of the model.
+    t * model is close to the optimum many sweeps before that of the model. The best t
+    is found to the `precision`, or to the last bit.
     """
     low, high = 0.0, LONGEST_STRETCH
     for _ in range(HALVINGS):
+        if high - low <= precision:
+            break
         stretch = 0.5 * (low + high)
         slope = stretch * quadratic
         for i in range(len(margins)):
@@ -197,3 +201,19 @@ def add_products(values, coef, out, start, stop):
                     target = out[k, left:right]
                     for j in range(right - left):
                         target[j] += c * row[j]
+
+
+@njit(cache=True, nogil=True)
+def shuffled(draws):
+    """A permutation of the columns' numbers for each row of random 32-bit numbers."""
+    orders = np.empty(draws.shape, np.int64)
+    for row in range(len(draws)):
+        order = orders[row]
+        for j in range(len(order)):
+            # Place j goes to a random place up to j, and what was there to the end.
+            place = np.int64(
+                (np.uint64(draws[row, j]) * np.uint64(j + 1)) >> np.uint64(32)
+            )
+            order[j] = order[place]
+            order[place] = j
+    return orders

@@ -132,7 +132,8 @@ def _clearly_positive(matrix: Values) -> bool:
     for dtype in dtypes:
         shifted = np.array(matrix, dtype, order="C").T  # symmetric: columns are rows
         np.einsum("ii->i", shifted)[:] += TOLERANCE * largest  # a view of the diagonal
-        _, failure = FACTORIZE[dtype](shifted, clean=False, overwrite_a=True)
+        options = {"lower": True, "clean": False, "overwrite_a": True}
+        _, failure = FACTORIZE[dtype](shifted, **options)
         if failure == 0:
             return True
     return False

@@ -16,6 +16,7 @@ from manykernels.hot.dual import (
     dual_sweeps,
     frozen_values,
     gather_square,
+    shuffled,
 )
 from manykernels.losses.classification import margins
 from manykernels.solvers.loop import relative_gap
@@ -95,8 +96,7 @@ class WorkingSet:
         before = self.coef[active]
         coef = before.copy()
         scores = np.ascontiguousarray(self.scores[:, active])
-        orders = np.tile(np.arange(len(active)), (SWEEPS, 1))
-        self.rng.permuted(orders, axis=1, out=orders)
+        draws = self.rng.integers(2**32, size=(SWEEPS, len(active)), dtype=np.uint32)
         _, updates = dual_sweeps(
             self.kernel.square(active),
             self.target[active],
@@ -104,7 +104,7 @@ class WorkingSet:
             coef,
             scores,
             np.zeros(scores.shape, self.bank.dtype),
-            orders,
+            shuffled(draws),
             goal,
         )
         self.coef[active] = coef
