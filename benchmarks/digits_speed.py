@@ -36,6 +36,7 @@ GRID_BASE = "grid of 60 fits, SVC, averaged kernel"
 GRID = "grid of 60 fits, auto to 1e-2"
 SOLVERS: dict[str, tuple[float, Callable[[], Any]]] = {
     OBSCURE: (1.25, lambda: Obscure(5, 30, random_state=0)),
+    "auto to 1e-2, p = 1.1": (1.1, lambda: Auto(tol=1e-2, random_state=0)),
     "auto to 1e-2, p = 1.25": (1.25, lambda: Auto(tol=1e-2, random_state=0)),
     "auto to 1e-2, p = 1": (1.0, lambda: Auto(tol=1e-2, random_state=0)),
 }

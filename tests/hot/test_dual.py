@@ -10,11 +10,14 @@ from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize_scalar
 
 from manykernels.hot.dual import (
+    _same_level,
     _water_level,
+    add_products,
     best_stretch,
     dual_sweeps,
     frozen_values,
     gather_square,
+    shuffled,
 )
 from manykernels.losses import MulticlassHinge
 from tests.oracles.naive import hinge
@@ -48,6 +51,23 @@ def test_water_level_solves_its_equation(excess: np.ndarray, total: float) -> No
     level = _water_level(excess, total)
     filled = np.minimum(0.0, excess - level).sum()
     assert filled == pytest.approx(-total, rel=1e-9, abs=1e-9)
+
+
+@given(
+    excess=arrays(np.float64, 4, elements=st.floats(-5.0, 5.0)),
+    off=arrays(np.bool_, 4),
+    total=st.floats(1e-3, 5.0),
+)
+def test_a_level_that_is_confirmed_is_the_level(
+    excess: np.ndarray, off: np.ndarray, total: float
+) -> None:
+    upper = np.array([0.0, 0.0, total, 0.0])
+    same, level = _same_level(excess, np.where(off, upper - 0.1, upper), 2, total)
+    expected = _water_level(excess, total)
+    if same:
+        assert level == pytest.approx(expected, abs=1e-12)
+    if np.array_equal(off, excess < expected - 1e-9):
+        assert same or np.any(np.abs(excess - expected) < 1e-9)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -161,3 +181,24 @@ def test_gather_square() -> None:
     gather_square(values, places, index, out, 0, 2)
     assert np.array_equal(out[:2], gram[np.ix_(index, index)][:2])
     assert np.all(np.isnan(out[2]))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_products_are_added_to_the_columns_of_a_slice(dtype: type) -> None:
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(7, 600)).astype(dtype)
+    coef = rng.normal(size=(7, 3)) * (rng.random((7, 3)) < 0.5)
+    out = np.ones((3, 600))
+    add_products(values, coef, out, 5, 590)
+    expected = np.ones((3, 600))
+    expected[:, 5:590] += coef.T @ values[:, 5:590].astype(np.float64)
+    np.testing.assert_allclose(out, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_shuffled_gives_every_order_as_often() -> None:
+    draws = np.random.default_rng(0).integers(2**32, size=(12_000, 3), dtype=np.uint32)
+    orders = shuffled(draws)
+    assert np.array_equal(np.sort(orders, axis=1), np.tile(np.arange(3), (12_000, 1)))
+    _, counts = np.unique(orders, axis=0, return_counts=True)
+    assert len(counts) == 6
+    assert np.all(np.abs(counts - 2_000) < 200)  # five standard deviations

@@ -167,6 +167,14 @@ def test_models_without_rows_keep_what_calibration_takes(name, iris):
     assert none._temperature.neighbors is None  # nothing is kept once it is known
 
 
+def test_kernels_combined_once_give_the_same_temperature(iris, monkeypatch):
+    stack = np.stack([rbf_kernel(iris.X, gamma=g) for g in (0.1, 1.0)], axis=2)
+    model = MKLClassifier("precomputed", C=10, storage="float64", random_state=0)
+    once = model.fit(stack, iris.y).temperature_
+    monkeypatch.setattr(calibration, "HELD_VALUES", 0)
+    assert model.fit(stack, iris.y).temperature_ == pytest.approx(once, rel=1e-9)
+
+
 @pytest.mark.parametrize("classes", [2, 3])
 def test_a_weight_is_as_many_copies(classes):
     """Copies are left out together, whether or not all of them have coefficients."""

@@ -321,4 +321,5 @@ def _is_noise(bank: Bank, coef: Array, squares: Array) -> bool:
 
 def support_of(coef: Array) -> Index:
     """Rows with a coefficient that is not zero."""
-    return np.flatnonzero(np.any(coef != 0.0, axis=1))
+    # Sums of sizes: several times as fast as a search along short rows.
+    return np.flatnonzero(np.abs(coef) @ np.ones(coef.shape[1]) != 0.0)

@@ -10,8 +10,9 @@ import numpy as np
 
 from manykernels.banks.base import Bank, GramBank, support_of
 from manykernels.base.arrays import Array, Index, Values
-from manykernels.base.machine import in_slices
+from manykernels.base.machine import SCATTERED, in_slices
 from manykernels.hot import stack as hot
+from manykernels.kernels.given import gather
 
 
 def given_bank(stack: Values, factors: Array, names: Sequence[str], dtype: Any) -> Bank:
@@ -90,11 +91,14 @@ class KernelsLastBank(Bank):
 
     def square_norms(self, coef: Array) -> Array:
         """||theta_f||^2 for every f, from the pairs of support rows."""
-        # Every other row in turn: slices then have as many pairs.
         support = support_of(coef)
-        support = np.concatenate([support[::2], support[1::2]])
-        traffic = len(support) ** 2 * self.n_blocks * self.stack.itemsize
-        work = partial(hot.quadratic_forms_given, self.stack, coef, support)
+        by_output = np.ascontiguousarray(coef[support].T)
+        # Every other row in turn: slices then have as many pairs.
+        turns = np.arange(len(support))
+        turns = np.concatenate([turns[::2], turns[1::2]])
+        rows = (self.stack, by_output, support, turns)
+        work = partial(hot.quadratic_forms_given, *rows)
+        traffic = SCATTERED * len(support) ** 2 * self.stack[0, 0].nbytes / 2.0
         return np.asarray(np.sum(in_slices(len(support), traffic, work), axis=0))
 
     def subset(self, index: Index) -> GramBank:
@@ -102,10 +106,7 @@ class KernelsLastBank(Bank):
         return GramBank(self._gather(index, index), self.names)
 
     def _gather(self, rows: Index, columns: Index) -> Values:
-        out = np.empty((len(rows), self.n_blocks, len(columns)), self.dtype)
-        work = partial(hot.gather_given, self.stack, rows, columns, out)
-        in_slices(len(rows), out.nbytes, work)
-        return out
+        return gather(self.stack, rows, columns, self.dtype)
 
 
 class ScaledBank(Bank):
@@ -152,5 +153,9 @@ class ScaledBank(Bank):
         return self.factors * self.bank.square_norms(coef)
 
     def subset(self, index: Index) -> Bank:
-        """The same kernels on fewer rows."""
-        return ScaledBank(self.bank.subset(index), self.factors)
+        """The same kernels on fewer rows, scaled once for all."""
+        part = self.bank.subset(index)
+        if not isinstance(part, GramBank):
+            return ScaledBank(part, self.factors)
+        part.stack *= self.factors[:, None].astype(part.stack.dtype)  # a copy
+        return part

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import shutil
 import tempfile
+import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
 from functools import cache
 from pathlib import Path
@@ -21,11 +23,13 @@ from manykernels.base.quoted import quoted
 
 Result = TypeVar("Result")
 
-# Below this many bytes of traffic, starting threads costs more than it saves: a tenth
-# of a millisecond each, in which a core reads a megabyte.
-WORTHWHILE_BYTES = 64 << 20
+# Bytes of traffic that are worth a thread: a core reads them in half a millisecond, a
+# tenth of which it takes to hand them over.
+WORTHWHILE_BYTES = 4 << 20
+SCATTERED = 8.0  # times as long: reading values that lie here and there in memory
 # Finding the libraries takes milliseconds, so it happens once, when they are loaded.
 _blas_controller = cache(ThreadpoolController)
+_this_thread = threading.local()
 PREFIXES = ["", "K", "M", "G", "T"]
 SIZE = r"\s*([\d.]+)\s*(?:([KMGT])(i?))?B?\s*"  # number, prefix, "i" of 1024
 SAFE_SHARE = 0.8  # of the free memory, when the user sets no limit
@@ -64,13 +68,33 @@ def in_slices(
     >>> in_slices(4, 0, lambda start, stop: stop - start)
     [4]
     """
-    n_threads = min(available_threads(), n_rows)
-    if n_threads <= 1 or n_bytes < WORTHWHILE_BYTES:
+    worthwhile = n_bytes / max(WORTHWHILE_BYTES, 1)
+    n_threads = int(min(available_threads(), n_rows, worthwhile))
+    # A worker that waited for others could wait for itself.
+    if n_threads <= 1 or getattr(_this_thread, "is_worker", False):
         return [work(0, n_rows)]
     edges = np.linspace(0, n_rows, n_threads + 1).astype(int).tolist()
-    with ThreadPoolExecutor(n_threads - 1) as pool:
-        others = pool.map(work, edges[1:-1], edges[2:])
-        return [work(0, edges[1]), *others]
+    pool = _workers(n_threads - 1)
+    others = [pool.submit(work, *edge) for edge in itertools.pairwise(edges[1:])]
+    try:
+        first = work(0, edges[1])
+    finally:  # they write where the caller will read, or will not expect it any more
+        wait(others)
+    return [first, *(other.result() for other in others)]
+
+
+@cache
+def _workers(n_threads: int) -> ThreadPoolExecutor:
+    """Threads that stay: to start one takes longer than many a slice of work."""
+
+    def mark() -> None:
+        _this_thread.is_worker = True
+
+    return ThreadPoolExecutor(n_threads, "manykernels", mark)
+
+
+if hasattr(os, "register_at_fork"):  # threads stay behind in the parent
+    os.register_at_fork(after_in_child=_workers.cache_clear)
 
 
 def parse_bytes(limit: int | float | str) -> int:

@@ -14,6 +14,8 @@ from manykernels.hot.lazy import njit
 NEGLIGIBLE = 1e-13
 
 LONGEST_STRETCH = 2.0
+COLUMNS = 256  # of all outputs at a time: they stay in the fastest cache
+ROUGHLY = 1e-3  # of the goal: precise enough to see whether it is reached
 HALVINGS = 53  # of an interval: to the last bit
 
 
@@ -41,6 +43,26 @@ def _water_level(excess, total):
         level = below / count
 
 
+@njit(cache=True, fastmath=True)
+def _same_level(excess, coef, own, total):
+    """Whether the entries below the level are those off their bound now; the level.
+
+    Most rows keep their set from sweep to sweep, and to confirm one takes less than to
+    find one.
+    """
+    count, below = 0, total
+    for k in range(len(excess)):
+        if coef[k] < (total if k == own else 0.0):
+            below += excess[k]
+            count += 1
+    level = below / max(count, 1)
+    same = count > 0
+    for k in range(len(excess)):
+        off = coef[k] < (total if k == own else 0.0)
+        same &= (excess[k] < level) == off
+    return same, level
+
+
 @njit(cache=True, fastmath=True, nogil=True)
 def dual_sweeps(gram, target, bound, coef, scores, drift, orders, goal):
     """Solve each row's own problem exactly, row by row, until the gap is small.
@@ -54,6 +76,7 @@ def dual_sweeps(gram, target, bound, coef, scores, drift, orders, goal):
     n_outputs, n_rows = scores.shape
     excess = np.empty(n_outputs)
     margins = np.empty(n_rows)
+    starts = scores.T.copy()  # a row's own, side by side
     updates = 0
     for sweep in range(len(orders)):
         for i in orders[sweep]:
@@ -67,12 +90,14 @@ def dual_sweeps(gram, target, bound, coef, scores, drift, orders, goal):
                 coef[i, 1 if own == 0 else 0] = -bound[i]
                 continue
             # The row's optimum projects coef - gradient / curvature on its domain.
+            inverse = 1.0 / curvature
+            start, mine = starts[i], coef[i]
             for k in range(n_outputs):
-                right = k == own
-                gradient = scores[k, i] + drift[k, i] + (0.0 if right else 1.0)
-                upper = bound[i] if right else 0.0
-                excess[k] = coef[i, k] - gradient / curvature - upper
-            level = _water_level(excess, bound[i])
+                excess[k] = mine[k] - (start[k] + drift[k, i] + 1.0) * inverse
+            excess[own] += inverse - bound[i]
+            same, level = _same_level(excess, mine, own, bound[i])
+            if not same:
+                level = _water_level(excess, bound[i])
             negligible = NEGLIGIBLE * min(bound[i], 1.0 / curvature)
             for k in range(n_outputs):
                 upper = bound[i] if k == own else 0.0
@@ -88,7 +113,7 @@ def dual_sweeps(gram, target, bound, coef, scores, drift, orders, goal):
                 for j in range(n_rows):
                     moving[j] += step * row[j]
         linear, quadratic = frozen_values(target, coef, scores, drift, margins)
-        _, primal = best_stretch(margins, bound, quadratic)
+        _, primal = best_stretch(margins, bound, quadratic, ROUGHLY * goal)
         if primal - linear + 0.5 * quadratic <= goal * primal:
             return sweep + 1, updates
     return len(orders), updates
@@ -118,15 +143,18 @@ def frozen_values(target, coef, scores, drift, margins):
 
 
 @njit(cache=True, fastmath=True, nogil=True)
-def best_stretch(margins, bound, quadratic):
+def best_stretch(margins, bound, quadratic, precision=0.0):
     """min over t in [0, 2] of t^2 / 2 quadratic + sum_i bound_i [1 - t margin_i]_+.
 
     Returns the best t and that value. A slightly longer model costs a little norm and
     meets margins that dual ascent misses by little and for long: the primal value of
-    t * model is close to the optimum many sweeps before that of the model.
+    t * model is close to the optimum many sweeps before that of the model. The best t
+    is found to the `precision`, or to the last bit.
     """
     low, high = 0.0, LONGEST_STRETCH
     for _ in range(HALVINGS):
+        if high - low <= precision:
+            break
         stretch = 0.5 * (low + high)
         slope = stretch * quadratic
         for i in range(len(margins)):
@@ -155,3 +183,37 @@ def gather_square(values, rows, columns, out, start, stop):
         target = out[a]
         for b in range(len(columns)):
             target[b] = source[columns[b]]
+
+
+@njit(cache=True, fastmath=True, nogil=True)
+def add_products(values, coef, out, start, stop):
+    """out[k, j] += sum_a coef[a, k] values[a, j] for j in start..stop, in float64.
+
+    Most coefficients are zero: that is less work than a product of dense matrices.
+    """
+    for left in range(start, stop, COLUMNS):
+        right = min(left + COLUMNS, stop)
+        for a in range(len(coef)):
+            row = values[a, left:right]
+            for k in range(coef.shape[1]):
+                c = coef[a, k]
+                if c != 0.0:
+                    target = out[k, left:right]
+                    for j in range(right - left):
+                        target[j] += c * row[j]
+
+
+@njit(cache=True, nogil=True)
+def shuffled(draws):
+    """A permutation of the columns' numbers for each row of random 32-bit numbers."""
+    orders = np.empty(draws.shape, np.int64)
+    for row in range(len(draws)):
+        order = orders[row]
+        for j in range(len(order)):
+            # Place j goes to a random place up to j, and what was there to the end.
+            place = np.int64(
+                (np.uint64(draws[row, j]) * np.uint64(j + 1)) >> np.uint64(32)
+            )
+            order[j] = order[place]
+            order[place] = j
+    return orders

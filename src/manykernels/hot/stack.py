@@ -75,26 +75,63 @@ def quadratic_forms(values, steps, n_blocks, coef, support, start, stop):
 
 
 @njit(cache=True, nogil=True)
-def stack_facts(stack, tile, bands, start, stop):
+def _equal_tile(words, first, last, left, right):
+    """Whether words[first:last, left:right] equals its mirror image bit by bit."""
+    differ = words[0, 0, 0] ^ words[0, 0, 0]
+    for i in range(first, last):
+        row = words[i]
+        for j in range(left, right):
+            here, mirrored = row[j], words[j, i]
+            for w in range(words.shape[2]):
+                differ |= here[w] ^ mirrored[w]
+    return differ == 0
+
+
+@njit(cache=True, nogil=True)
+def _take_in(values, largest, total):
+    """A place of `largest` and `total` for each value, so that none waits."""
+    for k in range(len(values)):
+        size = abs(values[k])
+        largest[k] = size if size > largest[k] else largest[k]
+        total[k] += size
+
+
+@njit(cache=True, nogil=True)
+def _compare_tile(stack, first, last, left, right, gap, total):
+    for i in range(first, last):
+        for j in range(left, right):
+            for f in range(stack.shape[2]):
+                apart = abs(stack[i, j, f] - stack[j, i, f])
+                gap[f] = max(gap[f], apart)
+                total[f] += apart
+
+
+@njit(cache=True, nogil=True)
+def stack_facts(stack, words, tile, bands, start, stop):
     """Per kernel: largest |K_ij|, largest |K_ij - K_ji|, and a sum that NaN spoils.
 
     For `tile` rows from each of bands[start:stop], right of the diagonal, and their
-    mirror images: every value is read from memory once.
+    mirror images: every value is read from memory once. `words` are the same bytes as
+    whole numbers, because most stacks are symmetric to the bit.
     """
     n_rows, n_blocks = stack.shape[0], stack.shape[2]
+    rows = stack.reshape(n_rows, n_rows * n_blocks)
+    largest = np.zeros(tile * n_blocks, stack.dtype)
+    total = np.zeros(tile * n_blocks, stack.dtype)
     facts = np.zeros((3, n_blocks), stack.dtype)
-    largest, gap, total = facts[0], facts[1], facts[2]
     for band in range(start, stop):
         first = bands[band]
         last = min(first + tile, n_rows)
         for left in range(first, n_rows, tile):
+            right = min(left + tile, n_rows)
+            if not _equal_tile(words, first, last, left, right):
+                _compare_tile(stack, first, last, left, right, facts[1], facts[2])
             for i in range(first, last):
-                for j in range(left, min(left + tile, n_rows)):
-                    for f in range(n_blocks):
-                        value, mirrored = stack[i, j, f], stack[j, i, f]
-                        largest[f] = max(largest[f], abs(value))
-                        gap[f] = max(gap[f], abs(value - mirrored))
-                        total[f] += value + mirrored
+                _take_in(rows[i, left * n_blocks : right * n_blocks], largest, total)
+    for k in range(len(largest)):
+        f = k % n_blocks
+        facts[0, f] = max(facts[0, f], largest[k])
+        facts[2, f] += total[k]
     return facts
 
 
@@ -123,25 +160,28 @@ def gather_given(stack, rows, columns, out, start, stop):
 
 
 @njit(cache=True, fastmath=True, nogil=True)
-def quadratic_forms_given(stack, coef, support, start, stop):
-    """out[f] = sum of <coef_i, coef_j> K_f(i, j) over i in support[start:stop], j.
+def quadratic_forms_given(stack, coef, support, turns, start, stop):
+    """out[f] = sum of <coef_i, coef_j> K_f(i, j) over pairs of support rows.
 
-    coef has shape (rows, outputs); support is every row with a coefficient. Kernels
-    are symmetric: a pair is read once and counts twice.
+    coef has shape (outputs, support rows). Kernels are symmetric: a pair is read once
+    and counts twice. turns[start:stop] are the positions in `support` of the pairs'
+    later rows.
     """
-    out = np.zeros(stack.shape[2])
-    for a in range(start, stop):
-        i = support[a]
-        for b in range(len(support)):
-            j = support[b]
-            if j > i:
-                continue
-            product = 0.0
-            for k in range(coef.shape[1]):
-                product += coef[i, k] * coef[j, k]
-            if j < i:
-                product *= 2.0
-            values = stack[i, j]
-            for f in range(len(out)):
-                out[f] += product * values[f]
-    return out
+    n_blocks = stack.shape[2]
+    out = np.zeros(n_blocks)
+    products = np.empty(len(support))
+    for turn in range(start, stop):
+        a = turns[turn]
+        products[: a + 1] = 0.0
+        for k in range(len(coef)):
+            c = coef[k, a]
+            if c != 0.0:
+                for b in range(a + 1):
+                    products[b] += c * coef[k, b]
+        products[a] *= 0.5
+        values = stack[support[a]]
+        for b in range(a + 1):
+            source = values[support[b]]
+            for f in range(n_blocks):
+                out[f] += products[b] * source[f]
+    return 2.0 * out

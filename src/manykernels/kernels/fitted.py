@@ -476,8 +476,8 @@ class KernelSet(CheckedKernels):
             for group, rows in zip(self.groups, sides, strict=True):
                 width = self.n_train if group.full else self.n_reference
                 for sub in row_blocks(shape[1], width, out.itemsize, BLOCK_BYTES):
-                    start = part.start + sub.start
-                    new = rows.take(slice(start, part.start + sub.stop))
+                    some = slice(part.start + sub.start, part.start + sub.stop)
+                    new = rows if some == slice(0, len(rows)) else rows.take(some)
                     for f, block in against(self, group, new):
                         out[f, sub] = block
             yield part, out

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 from scipy.linalg import eigh, eigvalsh
-from scipy.linalg.lapack import get_lapack_funcs
+from scipy.linalg.lapack import dpotrf, spotrf
 
 from manykernels.base.arrays import Selection, Values
+from manykernels.base.machine import one_blas_thread
 from manykernels.base.stored import Floats, storable
-from manykernels.hot.stack import gather_given
+from manykernels.kernels.given import gather
 from manykernels.kernels.maps import MappedGroup, Whitening, landmark_matrix
 from manykernels.kernels.scaling import final_matrix
 
@@ -23,6 +24,7 @@ Psd: TypeAlias = Literal["check", "clip", "skip"]
 
 SAMPLE_ROWS = 256
 TOLERANCE = 1e-5
+FACTORIZE = {np.float32: spotrf, np.float64: dpotrf}
 
 
 @storable(whiten=Floats("rows", "rank"), features=Floats("rows", "rank"))
@@ -62,8 +64,10 @@ def make_psd(fitted: KernelSet, psd: Psd, copies: Values) -> None:
         return
     doubtful = [f for f, kernel in enumerate(fitted.kernels) if kernel.check_psd]
     if psd == "check":
-        for f, matrix in _samples(fitted, doubtful):
-            check_matrix(matrix, fitted.names[f])
+        # Threads of BLAS gain nothing here, and spin for a while in the way of ours.
+        with one_blas_thread():
+            for f, matrix in _samples(fitted, doubtful):
+                check_matrix(matrix, fitted.names[f])
         return
     for f in doubtful:
         # An approximation as such is never indefinite.
@@ -79,8 +83,7 @@ def _samples(fitted: KernelSet, kernels: list[int]) -> Iterator[tuple[int, Value
     rows = sample_rows(fitted.n_train)
     given = fitted.stack_as_given()
     if given is not None:  # all kernels of a pair at once
-        values = np.empty((len(rows), fitted.n_kernels, len(rows)), given[0].dtype)
-        gather_given(given[0], rows, rows, values, 0, len(rows))
+        values = gather(given[0], rows, rows)
         yield from ((f, values[:, f]) for f in kernels)
         return
     for f in kernels:
@@ -123,14 +126,14 @@ def _clearly_positive(matrix: Values) -> bool:
     The shift is at most the tolerance times the largest eigenvalue, which is at least
     the mean of the row sums and the largest diagonal entry.
     """
-    largest = max(float(matrix.sum(axis=1).mean()), float(np.diagonal(matrix).max()))
+    largest = max(float(matrix.sum()) / len(matrix), float(np.diagonal(matrix).max()))
     # In single precision first, if the values are: rounding is below the tolerance.
     dtypes = [np.float32, np.float64] if matrix.dtype == np.float32 else [np.float64]
     for dtype in dtypes:
         shifted = np.array(matrix, dtype, order="C").T  # symmetric: columns are rows
-        shifted[np.diag_indices_from(shifted)] += TOLERANCE * largest
-        (factorize,) = get_lapack_funcs(["potrf"], [shifted])
-        _, failure = factorize(shifted, clean=False, overwrite_a=True)
+        np.einsum("ii->i", shifted)[:] += TOLERANCE * largest  # a view of the diagonal
+        options = {"lower": True, "clean": False, "overwrite_a": True}
+        _, failure = FACTORIZE[dtype](shifted, **options)
         if failure == 0:
             return True
     return False

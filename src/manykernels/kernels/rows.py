@@ -190,6 +190,10 @@ class FeatureGroup:
                 yield f, custom.block(names[f], a.values, b.values)
             return
         shared = self.shared(a, b)
+        if len(self.members) == 1:  # one row may need many such groups
+            (f,) = self.members
+            yield f, kernels[f].apply(derive(kernels[f].form, shared, a, b))
+            return
         by_form: dict[str, list[int]] = {}
         for f in self.members:
             by_form.setdefault(kernels[f].form, []).append(f)
@@ -431,7 +435,7 @@ def scale_rows(phi: Any, factors: Values) -> Any:
 
 def _dot(a: Any, b: Any) -> Values:
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
-        return a @ b.T
+        return np.dot(a, b.T)  # for a single row faster than @
     product = sp.csr_array(a) @ sp.csr_array(b).T
     return product.toarray() if sp.issparse(product) else np.asarray(product)
 

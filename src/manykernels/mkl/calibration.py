@@ -16,6 +16,7 @@ from scipy.special import softmax
 from manykernels.banks import Bank, OnDemandBank
 from manykernels.banks.base import support_of
 from manykernels.base.arrays import Array, Index, Values
+from manykernels.base.machine import one_blas_thread
 from manykernels.kernels import reads_matrices
 from manykernels.mkl.model import BlockModel
 from manykernels.solvers import Expansion, InterruptedFitWarning, Problem
@@ -24,6 +25,7 @@ LOG_RANGE = (-6.0, 6.0)
 ENOUGH_ROWS = 1500  # for one number: on MNIST, more change the log loss by 1 %
 BLOCK = 256  # of these rows at a time
 MOST_NEIGHBORS = 1000  # support rows that may stand in for another
+HELD_VALUES = 1 << 22  # of a combined kernel, kept to be used twice
 JITTERS = (1e-6, 1e-4, 1e-2)  # of the mean diagonal, as kernels may be singular
 SAME = 1e-6  # of the diagonals: what rounding makes of a distance of zero
 DIGITS = 9  # of the mark that copies of a row share
@@ -42,16 +44,26 @@ class TrainingScores:
 
     @classmethod
     def of(
-        cls, problem: Problem, model: Expansion, most: int = ENOUGH_ROWS
+        cls,
+        problem: Problem,
+        model: Expansion,
+        most: int = ENOUGH_ROWS,
+        combined: Array | None = None,
     ) -> TrainingScores:
-        """Scores of all rows, or of a sample of `most`, from the kernels."""
+        """Scores of all rows, or of a sample of `most`, from the kernels.
+
+        `combined` are the combined kernel's rows of the support, if they are known.
+        """
         rows = np.arange(problem.n_rows)
         if len(rows) > most:
             rows = np.sort(np.random.default_rng(0).permutation(rows)[:most])
         support = support_of(model.coef)
         coef = np.column_stack([model.coef, np.zeros(problem.n_rows)])
         coef[support, -1] = np.random.default_rng(0).normal(size=len(support))
-        scores = problem.bank.scores_at(rows, coef, model.weights)
+        if combined is None:
+            scores = problem.bank.scores_at(rows, coef, model.weights)
+        else:
+            scores = (coef[support].T @ combined).T[rows]
         place = np.full(problem.n_rows, -1)
         place[support] = np.arange(len(support))
         target, weight = problem.target[rows], problem.sample_weight[rows]
@@ -133,13 +145,26 @@ def calibrate_later(problem: Problem, found: Expansion, model: Any) -> Temperatu
     if problem.loss.scores_are_logits:
         return Temperature(1.0)
     try:
-        training = TrainingScores.of(problem, found)
         if not keeps_rows:
-            return Temperature(None, training, _neighbors(problem, found))
+            with one_blas_thread():  # thin products
+                return Temperature(None, *_while_at_hand(problem, found))
+        training = TrainingScores.of(problem, found)
     except KeyboardInterrupt:
         return Temperature(uncalibrated())
     labels = problem.target[support_of(found.coef)]
     return Temperature(None, training, None, model, labels)
+
+
+def _while_at_hand(
+    problem: Problem, found: Expansion
+) -> tuple[TrainingScores, Neighbors]:
+    """What calibration takes from the kernels, combined once where that is little."""
+    support, combined = support_of(found.coef), None
+    if len(support) <= MOST_NEIGHBORS and len(support) * problem.n_rows <= HELD_VALUES:
+        combined = np.empty((len(support), problem.n_rows))
+        problem.bank.combine(found.weights, support, combined)
+    training = TrainingScores.of(problem, found, combined=combined)
+    return training, _neighbors(problem, found, combined)
 
 
 def uncalibrated() -> float:
@@ -166,10 +191,15 @@ def leave_one_out_scores(problem: Problem, found: Expansion) -> Array:
     return training.unseen(_neighbors(problem, found).own_parts())
 
 
-def _neighbors(problem: Problem, found: Expansion) -> Neighbors:
+def _neighbors(
+    problem: Problem, found: Expansion, combined: Array | None = None
+) -> Neighbors:
     support = support_of(found.coef)
-    part = Expansion(found.coef[support], found.weights)
-    return Neighbors.of(problem.bank, part, support, problem.target[support])
+    part, labels = (
+        Expansion(found.coef[support], found.weights),
+        problem.target[support],
+    )
+    return Neighbors.of(problem.bank, part, support, labels, combined)
 
 
 @dataclass(frozen=True)
@@ -186,14 +216,25 @@ class Neighbors:
     diagonal: Array  # (support rows,)
 
     @classmethod
-    def of(cls, bank: Bank, model: Expansion, rows: Index, labels: Labels) -> Neighbors:
+    def of(
+        cls,
+        bank: Bank,
+        model: Expansion,
+        rows: Index,
+        labels: Labels,
+        combined: Array | None = None,
+    ) -> Neighbors:
         """From a bank that has the support rows at the positions `rows`.
 
-        `model` has their coefficients, `labels` are their classes.
+        `model` has their coefficients, `labels` are their classes, and `combined`,
+        where it is known, their rows of the combined kernel.
         """
         shuffled = np.random.default_rng(0).permutation(len(rows))
         near = np.sort(shuffled[:MOST_NEIGHBORS])
-        blocks = _combined(bank, model.weights, rows[near])
+        if combined is None:
+            blocks = _combined(bank, model.weights, rows[near])
+        else:
+            blocks = iter([combined[near]])
         gram = np.concatenate([np.empty((0, len(rows)))] + [b[:, rows] for b in blocks])
         diagonal = (bank.diagonals() @ model.weights)[rows]
         return cls(model.coef, labels, near, gram, diagonal)

@@ -307,7 +307,7 @@ class AscentRounds(Resumable):
         if work is None or not bank.computes_anew or weights is not work.kernel.weights:
             return bank.scores(self.coef, weights)
         scores = np.empty(self.coef.shape)
-        scores[self.rows] = work.kernel.scores(work.coef, np.float64).T
+        scores[self.rows] = work.kernel.scores(work.coef).T
         others = np.setdiff1d(np.arange(self.problem.n_rows), self.rows)
         scores[others] = bank.scores_at(others, self.coef, weights)
         return scores

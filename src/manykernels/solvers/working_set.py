@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from manykernels.banks.base import SCORE_BLOCK, Bank, support_of
+from manykernels.banks.base import Bank, support_of
 from manykernels.base.arrays import Array, Index, Values
 from manykernels.base.machine import in_slices
-from manykernels.hot.dual import best_stretch, dual_sweeps, frozen_values, gather_square
+from manykernels.hot.dual import (
+    add_products,
+    best_stretch,
+    dual_sweeps,
+    frozen_values,
+    gather_square,
+    shuffled,
+)
 from manykernels.losses.classification import margins
 from manykernels.solvers.loop import relative_gap
 from manykernels.solvers.problem import Problem
 
 SWEEPS = 20  # between two looks at which rows still matter
-SCORE_ROWS = 1024  # combined rows multiplied at a time
+SCORE_ROWS = 1024  # rows combined at a time
 NEW_SHARE = 0.3  # of the support: rows without coefficients taken in at a time
 FEWEST_NEW = 300  # unless there are fewer
 EPS = 0.5 * float(np.finfo(np.float64).eps)  # of one rounding
@@ -89,8 +96,7 @@ class WorkingSet:
         before = self.coef[active]
         coef = before.copy()
         scores = np.ascontiguousarray(self.scores[:, active])
-        orders = np.tile(np.arange(len(active)), (SWEEPS, 1))
-        self.rng.permuted(orders, axis=1, out=orders)
+        draws = self.rng.integers(2**32, size=(SWEEPS, len(active)), dtype=np.uint32)
         _, updates = dual_sweeps(
             self.kernel.square(active),
             self.target[active],
@@ -98,7 +104,7 @@ class WorkingSet:
             coef,
             scores,
             np.zeros(scores.shape, self.bank.dtype),
-            orders,
+            shuffled(draws),
             goal,
         )
         self.coef[active] = coef
@@ -120,7 +126,9 @@ class WorkingSet:
         most = max(FEWEST_NEW, int(NEW_SHARE * len(support)))
         if len(outside) > most:
             outside = outside[np.argpartition(distance[outside], most)[:most]]
-        return np.union1d(support, outside)
+        chosen = np.zeros(len(distance), dtype=bool)
+        chosen[support] = chosen[outside] = True
+        return np.flatnonzero(chosen)
 
 
 class Doubt:
@@ -191,16 +199,13 @@ class CombinedKernel:
         self.owners: Index = np.empty(0, dtype=np.intp)  # values[a] is row owners[a]
         self.places = np.full(self.bank.n_rows, -1)  # and the inverse
 
-    def scores(self, coef: Array, dtype: Any = None) -> Array:
-        """(K coef)' in float64, multiplied in the kernel's own precision or `dtype`."""
+    def scores(self, coef: Array) -> Array:
+        """(K coef)' in float64, shape (outputs, rows)."""
         self.require(support_of(coef))
-        scores = np.zeros(coef.shape[::-1])
-        step = SCORE_ROWS if dtype is None else SCORE_BLOCK  # which is converted
-        dtype = self.values.dtype if dtype is None else dtype
-        for start in range(0, len(self.owners), step):
-            part = slice(start, min(start + step, len(self.owners)))
-            active = coef[self.owners[part]].T.astype(dtype)
-            scores += active @ self.values[part].astype(dtype, copy=False)
+        held = self.values[: len(self.owners)]
+        scores = np.zeros((coef.shape[1], len(coef)))
+        work = partial(add_products, held, coef[self.owners], scores)
+        in_slices(len(coef), held.nbytes, work)
         return scores
 
     def square(self, index: Index) -> Values:
