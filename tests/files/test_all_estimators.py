@@ -35,7 +35,26 @@ ARRAYS = [X[:20], X[20:]]
 LETTERS = [list(NAMES[:20]), list(NAMES[20:])]
 
 # What to fit, on what, and what to predict.
+HOLES = X[:, 2:].copy()
+HOLES[::5] = np.nan  # every fifth row lacks the second view
+VIEWS = mk.Views({"sepal": pd.DataFrame(X[:, :2], columns=["l", "w"]), "petal": HOLES})
+NEW_VIEWS = mk.Views({"petal": NEW[:, 2:], "sepal": NEW[:, :2]})
 CASES = {
+    "MKLClassifier views": (
+        mk.MKLClassifier("rbf", scale={"petal": "robust"}, random_state=0),
+        (VIEWS, NAMES),
+        NEW_VIEWS,
+    ),
+    "MKLClassifier completed": (
+        mk.MKLClassifier("rbf", missing="complete", random_state=0),
+        (VIEWS, NAMES),
+        NEW_VIEWS,
+    ),
+    "MKLRegressor scaled": (
+        mk.MKLRegressor("linear; rbf", scale="log1p+standard", random_state=0),
+        (X, TARGET),
+        NEW,
+    ),
     "MKLClassifier": (
         mk.MKLClassifier(FOUR, class_weight={"setosa": 2.0}, random_state=0),
         (X, NAMES),

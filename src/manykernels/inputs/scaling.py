@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
 
+from manykernels.base.quoted import quoted
 from manykernels.base.stored import Floats, storable
 
 NONE = ("none",)
@@ -227,7 +228,8 @@ def read_scale(scale: Any) -> Any:
         return scale
     raise ValueError(
         f"scale must be 'auto', some of {', '.join(map(repr, WORDS))} joined by '+', a "
-        f"transformer, or a dict of these by view, got {scale!r}; choose one of these."
+        f"transformer, or a dict of these by view, got {quoted(scale)}; choose one of "
+        "these."
     )
 
 
