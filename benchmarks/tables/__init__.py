@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contest.tables import TABLES as CONTESTS
 from contest.tables import Load, Rows
 
-from tables import classification, solving, structured
+from tables import classification, solving, structured, views
 
 TABLES: dict[str, Callable[[Load, str], Rows]] = {
     **CONTESTS,
@@ -38,4 +38,7 @@ TABLES: dict[str, Callable[[Load, str], Rows]] = {
     "mirror_planted": structured.mirror_planted,
     "mirror_data_sets": structured.mirror_data_sets,
     "ocr": structured.ocr,
+    "groups": views.groups,
+    "view_defaults": views.view_defaults,
+    "view_families": views.view_families,
 }

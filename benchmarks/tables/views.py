@@ -1,0 +1,56 @@
+"""Tables of the pages about views and groups of columns."""
+
+from __future__ import annotations
+
+import numpy as np
+from contest.tables import Load, Rows
+
+from tables.texts import bold_best, percent, two
+
+
+def groups(load: Load, _: str) -> Rows:
+    """Hundreds of groups of columns: time, memory and accuracy."""
+    head = ["groups × rows", "method", "fit, s", "processor s", "predict 1,000, s"]
+    head += ["gap", "memory, GB", "announced, GB", "weight", "accuracy"]
+    rows: Rows = [head]
+    for case in load("groups")["cases"]:
+        for name, one in case["methods"].items():
+            weight = one.get("weight_of_true_groups")
+            rows.append(
+                [
+                    f"{case['groups']:,} × {case['rows']:,}",
+                    name,
+                    *(two(one[k]) for k in ("seconds", "processor", "predicting")),
+                    *(two(one.get(k)) for k in ("gap", "peak_gb", "announced_gb")),
+                    None if weight is None else f"{weight:.2f}",
+                    percent(one["accuracy"]),
+                ]
+            )
+    return rows
+
+
+def view_defaults(load: Load, _: str) -> Rows:
+    """Accuracy on test rows of the default and of everything it is compared with."""
+    saved = load("view_defaults")
+    names = saved["data_sets"]
+    found = {
+        method: [values[name] for name in names]
+        for method, values in saved["test"].items()
+    }
+    rows: Rows = [["", *names, "mean"]]
+    for method, values in found.items():
+        known = [value for value in values if value is not None]
+        mean = f"{100 * np.mean(known):.1f}" if len(known) == len(names) else None
+        texts = [None if v is None else f"{100 * v:.1f}" for v in values]
+        rows.append([method, *texts, mean])
+    return rows
+
+
+def view_families(load: Load, _: str) -> Rows:
+    """Mean accuracy on validation rows by kernels and p, at the best C for each."""
+    saved = load("view_defaults")
+    rows: Rows = [["kernels for every view", *(f"p = {p:g}" for p in saved["p"])]]
+    for family, table in saved["validation"].items():
+        best = [100 * max(line) for line in table]
+        rows.append([family, *bold_best(best, [f"{v:.1f}" for v in best], np.argmax)])
+    return rows
