@@ -41,4 +41,5 @@ TABLES: dict[str, Callable[[Load, str], Rows]] = {
     "groups": views.groups,
     "view_defaults": views.view_defaults,
     "view_families": views.view_families,
+    "view_gains": views.view_gains,
 }

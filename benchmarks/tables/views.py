@@ -32,17 +32,26 @@ def groups(load: Load, _: str) -> Rows:
 def view_defaults(load: Load, _: str) -> Rows:
     """Accuracy on test rows of the default and of everything it is compared with."""
     saved = load("view_defaults")
-    names = saved["data_sets"]
-    found = {
-        method: [values[name] for name in names]
-        for method, values in saved["test"].items()
-    }
+    names, test = saved["data_sets"], saved["test"]
     rows: Rows = [["", *names, "mean"]]
-    for method, values in found.items():
-        known = [value for value in values if value is not None]
-        mean = f"{100 * np.mean(known):.1f}" if len(known) == len(names) else None
-        texts = [None if v is None else f"{100 * v:.1f}" for v in values]
+    for method, values in test.items():
+        shares = [values[name] for name in names]
+        texts = [None if share is None else f"{100 * share:.1f}" for share in shares]
+        mean = None if None in shares else f"{100 * np.mean(shares):.1f}"
         rows.append([method, *texts, mean])
+    return rows
+
+
+def view_gains(load: Load, _: str) -> Rows:
+    """What learned weights add to uniform ones."""
+    saved = load("view_defaults")
+    rows: Rows = [["", "mean", "standard error", "least", "most", "least on"]]
+    for name, one in saved["summary"].items():
+        if name.endswith("against uniform"):
+            texts = [f"{one[key]:+.1f}" for key in ("mean", "least", "most")]
+            where = saved["data_sets"][one["where"]]
+            name = name.removesuffix(", against uniform")
+            rows.append([name, texts[0], f"{one['error']:.1f}", *texts[1:], where])
     return rows
 
 
