@@ -34,6 +34,8 @@ CONTESTS = (  # have a quick version
     "default_p",
     "svrg_epochs",
     "gap_against_time",
+    "groups",
+    "view_defaults",
 )
 LONG = (
     "mnist_speed",

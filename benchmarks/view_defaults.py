@@ -32,6 +32,7 @@ from manykernels.kernels import KernelSet, as_kernels
 
 P_VALUES = (1.0, 1.1, 1.25, 1.5, 2.0)
 C_VALUES = (0.1, 1.0, 10.0, 100.0)
+LEARNED, UNIFORM = 1, 4  # places of p = 1.1 and p = 2
 MOST_BOOSTED = 3000  # columns times classes that gradient boosting is tried on
 
 LINEAR = ("linear",)
@@ -56,6 +57,11 @@ class Family:
     kernels: tuple[str, ...]
     scaling: str = "standard"
 
+    @property
+    def averaged(self) -> str:
+        """The name of an SVM on the mean of these kernels."""
+        return f"averaged kernel, {self.name}"
+
 
 FAMILIES = (
     Family("linear", LINEAR),
@@ -74,7 +80,9 @@ FAMILIES = (
     Family("linear, five RBFs, log1p", LINEAR + FIVE, "log1p"),
     Family("linear, five RBFs, raw", LINEAR + FIVE, "raw"),
 )
-SEVERAL, ONE = FAMILIES[3], FAMILIES[1]
+# One kernel for every view, and several: what do learned weights add?
+SEVERAL = FAMILIES[1], FAMILIES[3], FAMILIES[5]
+AVERAGED = (*SEVERAL, FAMILIES[10])
 # The grid of 64 that a careful user would try.
 GRID = ("linear", "one RBF", "linear, three RBFs", "linear, three RBFs, raw")
 GRID_P = (1.0, 1.1, 1.5, 2.0)
@@ -85,7 +93,7 @@ def main() -> None:
     options = parse(
         __doc__,
         quick=(False, "one split of three small data sets"),
-        splits=(5, "splits per data set"),
+        splits=(2, "splits per data set"),
         jobs=(1, "processes"),
         keep=("", "folder in which finished splits are kept and found again"),
     )
@@ -137,7 +145,7 @@ def kept(folder: str, name: str, seed: int) -> dict[str, Any]:
 
 def measure(data: ViewSet, seed: int, known: dict[str, Any]) -> dict[str, Any]:
     """Accuracies on validation and test rows: of every setting, and of the others."""
-    settings, others = known.get("settings", {}), known.get("others")
+    settings, others = known.get("settings", {}), known.get("others", {})
     with threadpool_limits(limits=1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         views, target = data.load()
@@ -148,7 +156,13 @@ def measure(data: ViewSet, seed: int, known: dict[str, Any]) -> dict[str, Any]:
                 settings[family.name] = settings[family.name.removesuffix(", log1p")]
             elif family.name not in settings:
                 settings[family.name] = family_accuracies(family, views, judge).tolist()
-        others = others or averaged(views, judge) | rivals(views, judge, seed)
+        others = others or rivals(views, judge, seed)
+        for family in AVERAGED:
+            if family.scaling == "log1p" and dense:
+                name = family.averaged.removesuffix(", log1p")
+                others[family.averaged] = others[name]
+            elif family.averaged not in others:
+                others[family.averaged] = averaged(family, views, judge)
     print(f"{data.name}, split {seed}", flush=True)
     return {"settings": settings, "others": others}
 
@@ -205,15 +219,11 @@ def stacks(family: Family, views: Views, rows: Rows) -> tuple[np.ndarray, np.nda
     )
 
 
-def averaged(views: Views, judge: Judge) -> dict[str, float]:
+def averaged(family: Family, views: Views, judge: Judge) -> float:
     """SVC on the mean of the kernels, C chosen."""
-    found = {}
-    for family in (SEVERAL, ONE):
-        train, new = (part.mean(axis=2) for part in stacks(family, views, judge.rows))
-        models = (SVC(kernel="precomputed", C=C) for C in C_VALUES)
-        fits = (model.fit(train, judge.labels).predict(new) for model in models)
-        found[f"averaged kernel, {family.name}"] = judge.best(fits)
-    return found
+    train, new = (part.mean(axis=2) for part in stacks(family, views, judge.rows))
+    models = (SVC(kernel="precomputed", C=C) for C in C_VALUES)
+    return judge.best(model.fit(train, judge.labels).predict(new) for model in models)
 
 
 def rivals(views: Views, judge: Judge, seed: int) -> dict[str, float | None]:
@@ -261,22 +271,44 @@ def methods(
 ) -> dict[str, np.ndarray]:
     """Test accuracies by data set and split."""
     names = [family.name for family in FAMILIES]
-    chosen = default[0]
-    several, one = names.index(SEVERAL.name), names.index(ONE.name)
-    uniform, learned = [len(P_VALUES) - 1], list(range(len(P_VALUES) - 1))
+    every = list(range(len(P_VALUES)))
     ps = [P_VALUES.index(p) for p in GRID_P]
-    return {
+    found = {
         "default": accuracy[:, :, *default, 1],
         "best of 64": best_of(accuracy, [names.index(name) for name in GRID], ps),
-        "best of all": best_of(accuracy, list(range(len(names))), learned + uniform),
-        "default kernels, learned": best_of(accuracy, [chosen], learned),
-        "default kernels, uniform": best_of(accuracy, [chosen], uniform),
-        "several kernels, learned": best_of(accuracy, [several], learned),
-        "several kernels, uniform": best_of(accuracy, [several], uniform),
-        "one RBF, learned": best_of(accuracy, [one], learned),
-        "one RBF, uniform": best_of(accuracy, [one], uniform),
-        **others,
+        "best of all": best_of(accuracy, list(range(len(names))), every),
     }
+    for family in SEVERAL:
+        place = [names.index(family.name)]
+        found[f"{family.name}, p = 1.1"] = best_of(accuracy, place, [LEARNED])
+        found[f"{family.name}, p chosen"] = best_of(accuracy, place, every[:UNIFORM])
+        found[f"{family.name}, uniform"] = best_of(accuracy, place, [UNIFORM])
+    return found | others
+
+
+def summary(found: dict[str, np.ndarray], default: Family) -> dict[str, Any]:
+    """Differences in points: means over data sets, and the data set with the least."""
+    pairs = {
+        "default against best of 64": ("default", "best of 64"),
+        "default against averaged kernel": ("default", default.averaged),
+    }
+    for family in SEVERAL:
+        for learned in ("p = 1.1", "p chosen"):
+            name = f"{family.name}, {learned}"
+            pairs[f"{name}, against uniform"] = (name, f"{family.name}, uniform")
+    table = {}
+    for name, (ours, theirs) in pairs.items():
+        if theirs in found:
+            points = 100 * (found[ours] - found[theirs])
+            error = points.std(ddof=1) / np.sqrt(len(points)) if len(points) > 1 else 0
+            table[name] = {
+                "mean": points.mean(),
+                "error": error,
+                "least": points.min(),
+                "most": points.max(),
+                "where": int(points.argmin()),
+            }
+    return table
 
 
 def report(
@@ -287,29 +319,12 @@ def report(
 ) -> None:
     """Print what was chosen and how it does, and store everything."""
     default = choose(accuracy)
-    found = {
-        name: table.mean(axis=1)
-        for name, table in methods(accuracy, others, default).items()
-    }
-    validation = accuracy[..., 0].mean(axis=(0, 1))
-    show(
-        f"validation rows, mean over data sets, % ({seconds:.0f} s)",
-        ["kernels, p", *(f"C = {C:g}" for C in C_VALUES)],
-        [
-            [f"{family.name}, p = {p:g}", *(100 * validation[f, a])]
-            for f, family in enumerate(FAMILIES)
-            for a, p in enumerate(P_VALUES)
-        ],
-    )
-    show(
-        "test rows, %",
-        ["", *names, "mean"],
-        [
-            [name, *(100 * values), 100 * float(values.mean())]
-            for name, values in found.items()
-        ],
-    )
     family, a, b = default
+    judged = methods(accuracy, others, default)
+    found = {name: table.mean(axis=1) for name, table in judged.items()}
+    differences = summary(found, FAMILIES[family])
+    validation = accuracy[..., 0].mean(axis=(0, 1))
+    show_all(names, validation, found, differences, seconds)
     chosen = {
         "family": FAMILIES[family].name,
         "kernels": FAMILIES[family].kernels,
@@ -331,9 +346,50 @@ def report(
         data_sets=names,
         validation={f.name: validation[i] for i, f in enumerate(FAMILIES)},
         test={
-            name: dict(zip(names, values, strict=True))
+            name: {
+                data: None if np.isnan(value) else value
+                for data, value in zip(names, values, strict=True)
+            }
             for name, values in found.items()
         },
+        summary=differences,
+    )
+
+
+def show_all(
+    names: list[str],
+    validation: np.ndarray,
+    found: dict[str, np.ndarray],
+    differences: dict[str, Any],
+    seconds: float,
+) -> None:
+    """Print three tables."""
+    show(
+        f"validation rows, mean over data sets, % ({seconds:.0f} s)",
+        ["kernels, p", *(f"C = {C:g}" for C in C_VALUES)],
+        [
+            [f"{family.name}, p = {p:g}", *(100 * validation[f, a])]
+            for f, family in enumerate(FAMILIES)
+            for a, p in enumerate(P_VALUES)
+        ],
+    )
+    show(
+        "test rows, %",
+        ["data set", *(str(place) for place in range(len(found)))],
+        [
+            [name, *(100 * values[d] for values in found.values())]
+            for d, name in enumerate(names)
+        ]
+        + [["mean", *(100 * values.mean() for values in found.values())]],
+    )
+    console.print(dict(enumerate(found)))
+    show(
+        "differences on test rows, points",
+        ["", "mean", "its standard error", "least", "most", "least on"],
+        [
+            [name, *list(one.values())[:-1], names[one["where"]]]
+            for name, one in differences.items()
+        ],
     )
 
 

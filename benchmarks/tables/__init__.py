@@ -40,4 +40,8 @@ TABLES: dict[str, Callable[[Load, str], Rows]] = {
     "mirror_planted": structured.mirror_planted,
     "mirror_data_sets": structured.mirror_data_sets,
     "ocr": structured.ocr,
+    "groups": views.groups,
+    "view_defaults": views.view_defaults,
+    "view_families": views.view_families,
+    "view_gains": views.view_gains,
 }

@@ -1,10 +1,71 @@
-"""Tables of the pages about views."""
+"""Tables of the pages about views and groups of columns."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from contest.tables import Load, Rows
+
+from tables.texts import bold_best, percent, two
+
+
+def groups(load: Load, _: str) -> Rows:
+    """Hundreds of groups of columns: time, memory and accuracy."""
+    head = ["groups × rows", "method", "fit, s", "processor s", "predict 1,000, s"]
+    head += ["gap", "memory, GB", "announced, GB", "weight", "accuracy"]
+    rows: Rows = [head]
+    for case in load("groups")["cases"]:
+        for name, one in case["methods"].items():
+            weight = one.get("weight_of_true_groups")
+            rows.append(
+                [
+                    f"{case['groups']:,} × {case['rows']:,}",
+                    name,
+                    *(two(one[k]) for k in ("seconds", "processor", "predicting")),
+                    *(two(one.get(k)) for k in ("gap", "peak_gb", "announced_gb")),
+                    None if weight is None else f"{weight:.2f}",
+                    percent(one["accuracy"]),
+                ]
+            )
+    return rows
+
+
+def view_defaults(load: Load, _: str) -> Rows:
+    """Accuracy on test rows of the default and of everything it is compared with."""
+    saved = load("view_defaults")
+    names, test = saved["data_sets"], saved["test"]
+    rows: Rows = [["", *names, "mean"]]
+    for method, values in test.items():
+        shares = [values[name] for name in names]
+        texts = [None if share is None else f"{100 * share:.1f}" for share in shares]
+        mean = None if None in shares else f"{100 * np.mean(shares):.1f}"
+        rows.append([method, *texts, mean])
+    return rows
+
+
+def view_gains(load: Load, _: str) -> Rows:
+    """What learned weights add to uniform ones."""
+    saved = load("view_defaults")
+    rows: Rows = [["", "mean", "standard error", "least", "most", "least on"]]
+    for name, one in saved["summary"].items():
+        if name.endswith("against uniform"):
+            texts = [f"{one[key]:+.1f}" for key in ("mean", "least", "most")]
+            where = saved["data_sets"][one["where"]]
+            name = name.removesuffix(", against uniform")
+            rows.append([name, texts[0], f"{one['error']:.1f}", *texts[1:], where])
+    return rows
+
+
+def view_families(load: Load, _: str) -> Rows:
+    """Mean accuracy on validation rows by kernels and p, at the best C for each."""
+    saved = load("view_defaults")
+    rows: Rows = [["kernels for every view", *(f"p = {p:g}" for p in saved["p"])]]
+    for family, table in saved["validation"].items():
+        best = [100 * max(line) for line in table]
+        rows.append([family, *bold_best(best, [f"{v:.1f}" for v in best], np.argmax)])
+    return rows
+
 
 WAYS = {
     "rescale": "`rescale`",

@@ -95,3 +95,27 @@ def test_pickle(kernels, expansion):
     model = BlockModel.from_expansion(kernels, expansion)
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.scores(X_NEW), model.scores(X_NEW))
+
+
+@pytest.mark.parametrize("block_bytes", [2**14, 2**26])
+def test_many_kernels_are_evaluated_in_parts(block_bytes):
+    columns = rng.integers(0, 3, (100, 2)).tolist()
+    specs = [RBF(0.1 + 0.01 * f, columns=c) for f, c in enumerate(columns)]
+    fitted = KernelSet.fit(specs, X, dtype="float64")
+    weights = rng.uniform(size=100) * (rng.uniform(size=100) < 0.8)
+    coef = rng.normal(size=(12, 2))
+    model = BlockModel.from_expansion(fitted, Expansion(coef, weights))
+    assert sum(len(chosen) for chosen, _ in model.used_parts) == (weights > 0).sum()
+    assert len(model.used_parts) > 1
+    expected = np.einsum("f,fij,jk->ik", weights, next(fitted.cross(X_NEW))[1], coef)
+    np.testing.assert_allclose(model.scores(X_NEW, block_bytes), expected, atol=1e-12)
+    one_by_one = np.concatenate([model.scores(row[None]) for row in X_NEW])
+    np.testing.assert_allclose(one_by_one, expected, atol=1e-12)
+    again = pickle.loads(pickle.dumps(model))
+    assert "used_parts" not in vars(again)
+
+
+def test_a_model_without_weights_on_any_part_scores_zero(kernels, expansion):
+    model = BlockModel.from_expansion(kernels, expansion)
+    nothing = BlockModel(model.kernels, model.coef, np.zeros(3))
+    np.testing.assert_array_equal(nothing.scores(X_NEW), np.zeros((5, 4)))

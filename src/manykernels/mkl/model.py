@@ -58,9 +58,10 @@ class EvaluatedModel:
     @cached_property
     def used_parts(self) -> list[tuple[list[int], KernelSet]]:
         """Positions of these kernels, and the kernels: some dozens at a time."""
+        whole = list(range(self.kernels.n_kernels)), self.used_kernels
         if self.kernels.are_given:  # new rows come with all their values
-            return [(list(range(self.kernels.n_kernels)), self.used_kernels)]
-        return list(kernel_parts(self.used_kernels, PART))
+            return [whole]
+        return list(kernel_parts(self.used_kernels, PART)) or [whole]
 
     def __getstate__(self) -> dict[str, Any]:
         """The fields alone: what was prepared can be prepared again."""
