@@ -43,7 +43,7 @@ def main() -> None:
     options = parse(
         __doc__,
         repeats=(2, "repetitions of the cross-validation"),
-        seeds=(6, "simulated data sets"),
+        seeds=(20, "simulated data sets"),
         rows=(300, "training rows of a simulated data set"),
         jobs=(2, "processes"),
         keep=("", "folder that keeps every fold, for a run that was stopped"),
