@@ -19,7 +19,7 @@ def data_sets(load: Load, _: str) -> Rows:
     head = [f"{name}, {one['rows']} rows" for name, one in found.items()]
     first = next(iter(found.values()))["learners"]
     rows = [
-        [learner, *(with_error(one["learners"][learner]) for one in found.values())]
+        [learner, *(with_error(one["learners"].get(learner)) for one in found.values())]
         for learner in first
     ]
     return [["concordance", *head], *rows]
@@ -40,6 +40,6 @@ def groups(load: Load, _: str) -> Rows:
     return [["", "concordance", *SHARES.values()], *rows]
 
 
-def with_error(one: Mapping[str, float]) -> str:
-    """Mean and standard error."""
-    return f"{one['mean']:.3f} ± {one['standard_error']:.3f}"
+def with_error(one: Mapping[str, float] | None) -> str | None:
+    """Mean and standard error, where there are any."""
+    return one and f"{one['mean']:.3f} ± {one['standard_error']:.3f}"
