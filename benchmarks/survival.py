@@ -43,7 +43,7 @@ def main() -> None:
     """Measure, print and store."""
     options = parse(
         __doc__,
-        repeats=(2, "repetitions of the cross-validation"),
+        repeats=(1, "repetitions of the cross-validation"),
         seeds=(20, "simulated data sets"),
         rows=(300, "training rows of a simulated data set"),
         jobs=(2, "processes"),
