@@ -44,6 +44,7 @@ def main() -> None:
     options = parse(
         __doc__,
         repeats=(1, "repetitions of the cross-validation"),
+        sets=(4, "data sets, in their order"),
         seeds=(20, "simulated data sets"),
         rows=(300, "training rows of a simulated data set"),
         jobs=(2, "processes"),
@@ -58,7 +59,7 @@ def main() -> None:
     simulated = simulate(keep(one_draw), options.rows, options.seeds, options.jobs)
     found = {
         name: compare(keep(one_fold), name, options.repeats, options.jobs)
-        for name in data_sets()
+        for name in list(data_sets())[: options.sets]
     }
     save("survival", options=vars(options), data_sets=found, simulated=simulated)
 
