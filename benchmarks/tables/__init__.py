@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contest.tables import TABLES as CONTESTS
 from contest.tables import Load, Rows
 
-from tables import classification, solving, structured, views
+from tables import classification, solving, structured, survival, views
 
 TABLES: dict[str, Callable[[Load, str], Rows]] = {
     **CONTESTS,
@@ -29,6 +29,8 @@ TABLES: dict[str, Callable[[Load, str], Rows]] = {
     "storages": solving.storages,
     "scaling": solving.scaling,
     "himalaya": solving.himalaya,
+    "survival": survival.data_sets,
+    "survival_groups": survival.groups,
     "smooth_wrapper": solving.smooth_wrapper,
     "streaming": solving.streaming,
     "budgets": solving.budgets,

@@ -74,7 +74,11 @@ def test_a_hundred_thousand_rows_take_no_square():
 
 @pytest.mark.parametrize(
     ("risk", "part"),
-    [([1.0, 2.0], "for each of the 3 rows"), ([1.0, np.nan, 2.0], "not finite")],
+    [
+        ([1.0, 2.0], r"for each of the 3 rows of y, got float64 of \(2,\)"),
+        ([1.0, np.nan, 2.0], "got some that are not; check it"),
+        (["a", "b", "c"], "one finite number for each"),
+    ],
 )
 def test_bad_risks_are_refused(risk, part):
     with pytest.raises(ValueError, match=part):

@@ -19,7 +19,8 @@ from manykernels.base.stored import (
     require_all,
     storable,
 )
-from manykernels.kernels.base import distance_quantile, inverse
+from manykernels.kernels.base import inverse
+from manykernels.kernels.distances import distance_quantile
 from manykernels.kernels.joined import JoinedTable
 
 STRATEGIES = ("rescale", "zero", "complete", "refuse")

@@ -150,7 +150,7 @@ def _array(values: Any) -> np.ndarray:
 
 def _finite(values: np.ndarray) -> np.ndarray:
     """Times as float64."""
-    times = np.array([_number(value) for value in values.tolist()])
+    times = _numbers(values)
     odd = ~np.isfinite(times)
     if odd.any():
         row = int(np.argmax(odd))
@@ -163,7 +163,7 @@ def _finite(values: np.ndarray) -> np.ndarray:
 
 def _flags(values: np.ndarray) -> np.ndarray:
     """Events as booleans."""
-    codes = np.array([_number(value) for value in values.tolist()])
+    codes = _numbers(values)
     odd = (codes != 0.0) & (codes != 1.0)
     if odd.any():
         row = int(np.argmax(odd))
@@ -175,8 +175,14 @@ def _flags(values: np.ndarray) -> np.ndarray:
     return codes == 1.0
 
 
+def _numbers(values: np.ndarray) -> np.ndarray:
+    """As float64; NaN stands for everything that is no number."""
+    if values.dtype.kind in "biuf":
+        return values.astype(np.float64)
+    return np.array([_number(value) for value in values.tolist()])
+
+
 def _number(value: Any) -> float:
-    """NaN stands for everything that is none."""
     if isinstance(value, str | bytes):
         return np.nan
     try:

@@ -147,8 +147,9 @@ class FeatureGroup:
         largest = float(rows.squares.max(initial=0.0))
         _require_range(rows, names[members[0]], dtype)
         steepest, precise = 0.0, False
+        known: dict[Any, float] = {}  # a median distance serves all the widths
         for f in members:
-            kernels[f] = kernel = kernels[f].resolve(values, copies)
+            kernels[f] = kernel = kernels[f].resolve(values, copies, known)
             # Centering subtracts numbers of equal size, so it needs the digits.
             precise = precise or kernel.center
             if kernel.form == "squared_distance":

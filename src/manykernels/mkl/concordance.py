@@ -61,10 +61,12 @@ def concordance_index(
 
 
 def _numbers(name: str, values: Any, n_rows: int) -> np.ndarray:
-    found = np.asarray(values, dtype=np.float64)
-    if found.shape != (n_rows,) or not np.isfinite(found).all():
+    found = np.asarray(values)
+    numeric = found.dtype.kind in "biuf" and found.shape == (n_rows,)
+    if not numeric or not np.isfinite(found).all():
+        got = "some that are not" if numeric else f"{found.dtype} of {found.shape}"
         raise ValueError(
             f"{name} must hold one finite number for each of the {n_rows} rows of y, "
-            f"got the shape {found.shape} or values that are not finite; check it."
+            f"got {got}; check it."
         )
-    return found
+    return found.astype(np.float64)
