@@ -18,6 +18,7 @@ from tests.sklearn_checks import exempt, precise, run_check
     [
         MKLClassifier(),
         MKLClassifier([Linear(), RBF()], p=1.0),
+        MKLClassifier([Linear(), RBF()], scale="standard"),
         MKLClassifier(solver="obscure"),
         # Some checks round or shift a kernel matrix, which makes it indefinite.
         MKLClassifier("precomputed", psd="clip"),

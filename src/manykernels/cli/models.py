@@ -113,7 +113,8 @@ def predict(
     require_own_files({"DATA": data, "MODEL": model}, {"--out": out})
     estimator, kind = _load(model)
     if kind is None:
-        source, views = Source(data, format, header), ViewFiles.of(view, index)
+        source = Source(data, format, header)
+        views = ViewFiles.of(view, index).known_by(estimator)
         predict_rows(estimator, source, out, drop, proba, scores, views)
         return
     reading = {"drop": drop, "view": view, "index": index, "format": format}
@@ -145,7 +146,7 @@ def evaluate(
         source = Source(data, format, header)
         survival = isinstance(estimator, MKLSurvival)
         column = check_survival(survival, target, time, event)
-        views = ViewFiles.of(view, index)
+        views = ViewFiles.of(view, index).known_by(estimator)
         content = evaluate_rows(estimator, source, column, weight, drop, event, views)
     else:
         columns = {"target": target, "time": time, "event": event, "weight": weight}

@@ -42,7 +42,7 @@ class ViewFiles:
             return sample
         tables: dict[str, Any] = {}
         if sample.X.shape[1]:
-            tables[OWN] = frame(sample)
+            tables[OWN] = frame(sample, self.index)
         for name, path in self.files.items():
             if name in tables:
                 fail(
@@ -51,9 +51,16 @@ class ViewFiles:
                 )
             roles = Roles(index=self.index, lenient=True)
             read = replace(source, path=path, format=None).read(roles)
-            tables[name] = frame(read)
+            tables[name] = frame(read, self.index)
         rows = None if sample.index is None else names_of(sample.index)
         return replace(sample, X=Views(tables, rows=rows), names=None)
+
+    def known_by(self, model: Any) -> ViewFiles:
+        """The same, with the index that a model was fitted with if none is named."""
+        reader = getattr(model, "_reader", None)
+        if self.index is not None or reader is None:
+            return self
+        return replace(self, index=reader.index_name)
 
     def roles_of(self, model: Any, roles: Roles) -> Roles:
         """What DATA is read for by a fitted model; None of its views may be of DATA."""
@@ -111,13 +118,14 @@ def read_scales(texts: Sequence[str] | None) -> Any:
     return pairs("--scale", texts, "SCALE")
 
 
-def frame(sample: Sample) -> Any:
+def frame(sample: Sample, called: str | None) -> Any:
     """A table with the names of its rows and columns, where there are such."""
     if sp.issparse(sample.X) and sample.index is None:
         return sample.X
     ids = None if sample.index is None else names_of(sample.index)
     X = sample.X.toarray() if sp.issparse(sample.X) else sample.X
-    return pd.DataFrame(X, index=ids, columns=sample.names)
+    found = pd.DataFrame(X, index=ids, columns=sample.names)
+    return found if ids is None else found.rename_axis(index=called)
 
 
 def names_of(index: np.ndarray) -> list[str]:

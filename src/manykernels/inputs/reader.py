@@ -9,12 +9,27 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from manykernels.base.stored import FLAG, TEXTS, ListOf, Names, require_all, storable
+from manykernels.base.stored import (
+    FLAG,
+    TEXT,
+    TEXTS,
+    ListOf,
+    Maybe,
+    Names,
+    require_all,
+    storable,
+)
 from manykernels.inputs.views import Source, Views, take
 from manykernels.kernels.joined import JoinedTable
 
 
-@storable(names=TEXTS, columns=ListOf(Names()), named=ListOf(FLAG), sparse=ListOf(FLAG))
+@storable(
+    names=TEXTS,
+    columns=ListOf(Names()),
+    named=ListOf(FLAG),
+    sparse=ListOf(FLAG),
+    index_name=Maybe(TEXT),
+)
 @dataclass
 class ViewReader:
     """The views and columns of a fit, found again in any order.
@@ -29,6 +44,8 @@ class ViewReader:
         Whether a view came with names of its columns.
     sparse : list of bool
         Whether a view came as a sparse matrix.
+    index_name : str or None
+        What the index of the rows was called.
 
     Examples
     --------
@@ -44,6 +61,7 @@ class ViewReader:
     columns: list[np.ndarray]
     named: list[bool]
     sparse: list[bool]
+    index_name: str | None = None
 
     @classmethod
     def of(cls, views: Views) -> ViewReader:
@@ -56,7 +74,7 @@ class ViewReader:
             columns.append(np.array([*found, None], dtype=object)[:-1])
         named = [source.columns is not None for source in sources]
         sparse = [sp.issparse(source.table) for source in sources]
-        return cls(list(views.names), columns, named, sparse)
+        return cls(list(views.names), columns, named, sparse, views.index_name)
 
     @cached_property
     def feature_names(self) -> np.ndarray:

@@ -46,6 +46,8 @@ class Views:
         Of the views.
     index : array or None
         Names of the rows; None where they are known by position.
+    index_name : str or None
+        What the index is called, where some table says so.
     shape : tuple
         Rows, and columns of all views together.
 
@@ -62,6 +64,7 @@ class Views:
 
     names: list[str]
     index: np.ndarray | None
+    index_name: str | None
     shape: tuple[int, int]
     ndim = 2
 
@@ -70,6 +73,9 @@ class Views:
         self.sources = sources
         self.names = list(sources)
         self.index, self._places = align(sources, rows)
+        called = [getattr(source.ids, "name", None) for source in sources.values()]
+        names = [str(name) for name in called if name is not None]
+        self.index_name = names[0] if names and self.index is not None else None
         self._set_shape()
 
     def _set_shape(self) -> None:
@@ -94,6 +100,7 @@ class Views:
             ) from error
         part = object.__new__(Views)
         part.sources, part.names = self.sources, self.names
+        part.index_name = self.index_name
         part.index = None if self.index is None else self.index[chosen]
         part._places = {name: at[chosen] for name, at in self._places.items()}
         part._set_shape()
