@@ -44,6 +44,7 @@ LONG = (
     "budgets",
     "killed",
     "soak",
+    "fuzz",
     "stress",
     "approximations",
     "smooth_wrapper",

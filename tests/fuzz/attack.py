@@ -26,6 +26,7 @@ class Report:
 
     counts: Counter = field(default_factory=Counter)
     failures: dict[str, tuple[int, bytes]] = field(default_factory=dict)
+    most_bytes: int = 0  # of memory that an input took, where it is watched
 
     @property
     def deaths(self) -> int:
@@ -46,6 +47,7 @@ class Worker:
         self.folder = tempfile.TemporaryDirectory()
         self.kept = Path(self.folder.name) / "input"
         self.process: subprocess.Popen | None = None
+        self.most_bytes = 0  # of the last batch
 
     def __enter__(self) -> "Worker":
         return self
@@ -63,7 +65,8 @@ class Worker:
         seed = first
         while True:
             line = self._line(CASE_SECONDS)
-            if line == "done":
+            if line.startswith("done"):
+                self.most_bytes = int(line.split()[1])
                 return
             if line.startswith("trying"):
                 seed = int(line.split()[1])
@@ -138,6 +141,7 @@ def _batch(worker: Worker, name: str, first: int, report: Report) -> None:
         for outcome, seed in worker.tried(name, first, last - first):
             report.add(outcome, seed, worker.input(name, seed, outcome))
             first = seed + 1
+        report.most_bytes = max(report.most_bytes, worker.most_bytes)
 
 
 def keep(name: str, content: bytes) -> Path:
