@@ -9,6 +9,7 @@ from manykernels.banks import Storage
 from manykernels.base.machine import parse_bytes
 from manykernels.inputs.parameters import (
     MODERATE,
+    ClassWeights,
     FileName,
     Flag,
     Function,
@@ -83,6 +84,7 @@ SHARED: Rules = {
 }
 CLASSIFIER: Rules = {
     **SHARED,
+    "class_weight": ClassWeights(optional=True),
     "loss": OneOf(*CLASS_LOSSES, method="make_feasible"),
     "solver": OneOf(*CLASS_SOLVERS, method="solve", hint=RIVALS),
 }
