@@ -4,10 +4,12 @@
 """
 
 import os
+import subprocess
+import sys
 
 import pytest
 
-from tests.fuzz.attack import CORPUS, attack
+from tests.fuzz.attack import CORPUS, Worker, attack
 from tests.fuzz.memory import REFERENCES, MemoryHungerError, require_little_memory
 from tests.fuzz.targets import FORMATS, TARGETS, Target, UnclearError
 
@@ -86,3 +88,22 @@ def test_hunger_is_found():
     with pytest.raises(MemoryHungerError, match="1000 bytes took"):
         with require_little_memory(1000):
             assert b"x" * 200_000_000
+
+
+def test_a_worker_that_waits_for_a_processor_does_not_hang(monkeypatch):
+    with Worker() as worker:
+        monkeypatch.setattr(worker, "_start", lambda: None)
+        worker.process = subprocess.Popen(
+            [sys.executable, "-c", "import time; time.sleep(1.5); print('ready')"],
+            **{"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "bufsize": 0},
+        )
+        assert worker._line(0.5) == "ready"
+        worker.process.wait()
+        monkeypatch.setattr(worker, "_processor_seconds", lambda: next(spent))
+        spent = iter([0.0, 1.0])
+        worker._end()
+        worker.process = subprocess.Popen(
+            [sys.executable, "-c", "import time; time.sleep(60)"],
+            **{"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "bufsize": 0},
+        )
+        assert worker._line(0.5) == "hung for more than 0.5 s"
