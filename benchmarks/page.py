@@ -21,7 +21,11 @@ from figures import DAGGER, MARK, shown
 from tables import TABLES
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "SECURITY.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+]
 TABLE = re.compile(r"(<!-- table: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 LEGEND = re.compile(r"(<!-- legend -->\n).*?(<!-- end -->)", re.DOTALL)
 MEANING = (

@@ -47,6 +47,7 @@ LONG = (
     "budgets",
     "killed",
     "soak",
+    "fuzz",
     "stress",
     "approximations",
     "smooth_wrapper",

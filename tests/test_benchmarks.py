@@ -15,7 +15,11 @@ import manykernels as mk
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "benchmarks"
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "SECURITY.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+]
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)

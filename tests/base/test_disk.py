@@ -1,12 +1,20 @@
 """Files that are written whole or not at all, as `open` would write them."""
 
+import gzip
+import io
 import os
 import stat
 
 import pytest
 
 from manykernels.base import disk
-from manykernels.base.disk import file_name, replacing
+from manykernels.base.disk import (
+    TooLargeError,
+    file_name,
+    read_whole,
+    replacing,
+    unpacked,
+)
 
 
 def write(path, content=b"new"):
@@ -117,3 +125,27 @@ def test_places_that_no_file_can_have(name, tmp_path):
 def test_names_may_be_bytes(tmp_path):
     write(os.fsencode(tmp_path / "file"))
     assert (tmp_path / "file").read_bytes() == b"new"
+
+
+class Endless:
+    """A device."""
+
+    def read(self, size):
+        return bytes(size)
+
+
+def test_devices_that_never_end_are_left(monkeypatch):
+    monkeypatch.setattr(disk, "allowed_bytes", lambda limit: 10**9)
+    with pytest.raises(TooLargeError, match="expected a table of at most 1 GB, .*; re"):
+        read_whole(Endless(), "a table")
+
+
+def test_what_unfolds_beyond_memory_is_not_unfolded(monkeypatch):
+    """Twice a gibibyte of zeros in two megabytes."""
+    monkeypatch.setattr(disk, "allowed_bytes", lambda limit: 10**9)
+    zeros = gzip.compress(bytes(2**30), 1)
+    assert len(zeros) < 10_000_000
+    with pytest.raises(TooLargeError, match=r"an unpacked table of at most 1 GB"):
+        unpacked(zeros, "an unpacked table")
+    assert unpacked(gzip.compress(b"a") + gzip.compress(b"b"), "two members") == b"ab"
+    assert read_whole(io.BytesIO(b"x" * 3_000_000), "a file") == b"x" * 3_000_000

@@ -118,6 +118,7 @@ FIT = ("fit", "train.csv", "-t", "kind", "-m", "model.mk")
                 ("--p", "3"),
                 ("--C", "-1"),
                 ("--C", "1e-320"),
+                ("--class-weight", "even"),
                 ("--seed", "-1"),
                 ("--seed", "9" * 20),
                 ("--max-iter", "0"),

@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[2]
 CORPUS = Path(__file__).parent / "corpus"
 START_SECONDS = 300.0  # imports take seconds, on a busy machine more
 CASE_SECONDS = 120.0  # after which a worker that says nothing hangs
+BUSY = 30.0  # times as long at most, where others use the processor
 BATCH = 50
 MOST_DEATHS = 5  # of one target: a new worker takes seconds
 
@@ -26,6 +27,7 @@ class Report:
 
     counts: Counter = field(default_factory=Counter)
     failures: dict[str, tuple[int, bytes]] = field(default_factory=dict)
+    most_bytes: int = 0  # of memory that an input took, where it is watched
 
     @property
     def deaths(self) -> int:
@@ -46,6 +48,7 @@ class Worker:
         self.folder = tempfile.TemporaryDirectory()
         self.kept = Path(self.folder.name) / "input"
         self.process: subprocess.Popen | None = None
+        self.most_bytes = 0  # of the last batch
 
     def __enter__(self) -> "Worker":
         return self
@@ -63,7 +66,8 @@ class Worker:
         seed = first
         while True:
             line = self._line(CASE_SECONDS)
-            if line == "done":
+            if line.startswith("done"):
+                self.most_bytes = int(line.split()[1])
                 return
             if line.startswith("trying"):
                 seed = int(line.split()[1])
@@ -81,17 +85,36 @@ class Worker:
 
     def _line(self, seconds: float) -> str:
         """The next line of the worker, or what happened in its place."""
-        with selectors.DefaultSelector() as ready:
-            ready.register(self.process.stdout, selectors.EVENT_READ)
-            if not ready.select(seconds):
-                self._end()
-                return f"hung for more than {seconds:g} s"
+        if not self._speaks(seconds):
+            self._end()
+            return f"hung for more than {seconds:g} s"
         line = self.process.stdout.readline().decode().strip()
         if line:
             return line
         code = self.process.wait()
         self._end()
         return f"died with code {code}"
+
+    def _speaks(self, seconds: float) -> bool:
+        """Whether a line comes within seconds of a processor, which may be busy."""
+        end = time.monotonic() + BUSY * seconds
+        before = self._processor_seconds()
+        with selectors.DefaultSelector() as ready:
+            ready.register(self.process.stdout, selectors.EVENT_READ)
+            while not ready.select(seconds):
+                used = self._processor_seconds() - before  # NaN if unknown
+                if time.monotonic() > end or not used <= seconds:
+                    return False
+        return True
+
+    def _processor_seconds(self) -> float:
+        """What the worker has had so far; infinite where the system does not tell."""
+        try:
+            told = Path(f"/proc/{self.process.pid}/stat").read_text()
+        except OSError:
+            return float("inf")
+        ticks = map(int, told.rpartition(")")[2].split()[11:13])
+        return sum(ticks) / os.sysconf("SC_CLK_TCK")
 
     def _start(self) -> None:
         path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
@@ -138,6 +161,7 @@ def _batch(worker: Worker, name: str, first: int, report: Report) -> None:
         for outcome, seed in worker.tried(name, first, last - first):
             report.add(outcome, seed, worker.input(name, seed, outcome))
             first = seed + 1
+        report.most_bytes = max(report.most_bytes, worker.most_bytes)
 
 
 def keep(name: str, content: bytes) -> Path:

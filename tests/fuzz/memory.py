@@ -2,10 +2,25 @@
 
 import re
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 STATUS, REFERENCES = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 TIMES, EXTRA = 4, 100_000_000  # what loading may take: of the file's size, and beside
+
+
+@dataclass
+class Peak:
+    """The most that any input took, in bytes, since it was asked for."""
+
+    most: int = 0
+
+    def forget(self) -> int:
+        found, self.most = self.most, 0
+        return found
+
+
+PEAK = Peak()
 
 
 class MemoryHungerError(AssertionError):
@@ -29,5 +44,6 @@ def require_little_memory(n_bytes: int):
         yield
     finally:
         taken = _now("VmHWM") - before
+        PEAK.most = max(PEAK.most, taken)
         if taken > TIMES * n_bytes + EXTRA:
             raise MemoryHungerError(f"{n_bytes} bytes took {taken} bytes of memory")

@@ -177,7 +177,8 @@ def resume(content: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "state"
         path.write_bytes(whole)
-        model = _checkpointed(name.decode(), path, 1e-3)
+        with require_little_memory(len(whole)):
+            model = _checkpointed(name.decode(), path, 1e-3)
     lower = model.objective_ - model.duality_gap_
     require("objective_", np.isfinite(model.objective_))
     require("objective_", model.objective_ >= best * (1.0 - 1e-4) - 1e-9)

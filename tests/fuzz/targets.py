@@ -7,8 +7,9 @@ import signal
 import tempfile
 import warnings
 from collections.abc import Callable
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ from manykernels.cli.readers.kernel_files import parse_kernels
 from manykernels.files import ModelFileError
 from manykernels.kernels import KernelSet, as_kernels
 from tests.fuzz import models, tables
+from tests.fuzz.memory import require_little_memory
 from tests.fuzz.mutate import one_of
 from tests.fuzz.tables import NAMES, X, csv_seeds, mutating
 
@@ -42,13 +44,15 @@ class Target:
     run: Callable[[bytes], object]
     refusals: tuple[type[Exception], ...]
     one_sentence: bool = True
+    file: bool = False  # whose size bounds the memory that it takes
 
     def attempt(self, content: bytes) -> bool:
         """Whether an input was accepted; raises unless it is, or is clearly refused."""
         with _limited(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
-                self.run(content)
+                with self._watched(len(content)):
+                    self.run(content)
             except self.refusals as error:
                 self._require_clear(error)
                 return False
@@ -57,6 +61,9 @@ class Target:
             except Exception as error:
                 raise UnclearError(f"{type(error).__name__}: {error}") from error
         return True
+
+    def _watched(self, n_bytes: int) -> AbstractContextManager[None]:
+        return require_little_memory(n_bytes) if self.file else nullcontext()
 
     def _require_clear(self, error: Exception) -> None:
         message = str(error)
@@ -216,20 +223,21 @@ def _command(content: bytes) -> None:
 
 
 OWN = (ValueError, TypeError)
+File = partial(Target, file=True)
 
 TARGETS = {
     "model": Target(
         models.make_model, models.load_model, (ModelFileError, models.SaidLaterError)
     ),
     "checkpoint": Target(models.make_checkpoint, models.resume, (ValueError,)),
-    "gram": Target(models.make_gram, models.read_gram, (GramFileError,)),
-    "csv": Target(mutating(csv_seeds, b","), tables.read_csv, (TableError,)),
-    "npz": Target(tables.make_npz, tables.load_npz, (TableError,)),
-    "libsvm": Target(
+    "gram": File(models.make_gram, models.read_gram, (GramFileError,)),
+    "csv": File(mutating(csv_seeds, b","), tables.read_csv, (TableError,)),
+    "npz": File(tables.make_npz, tables.load_npz, (TableError,)),
+    "libsvm": File(
         mutating(tables.libsvm_seeds, b" "), tables.load_libsvm, (TableError,)
     ),
-    "parquet": Target(tables.make_parquet, tables.load_parquet, (TableError,)),
-    "conllu": Target(
+    "parquet": File(tables.make_parquet, tables.load_parquet, (TableError,)),
+    "conllu": File(
         mutating(tables.conllu_seeds, b"\t"), tables.load_conllu, (ValueError,)
     ),
     "toml": Target(mutating(lambda: TOML_SEEDS, b" "), _read_toml, OWN),
@@ -240,3 +248,5 @@ TARGETS = {
         _some_seed, _estimate, (*OWN, MemoryError, NotFittedError), one_sentence=False
     ),
 }
+# Of files: what a stranger may send.
+FORMATS = "model checkpoint gram npz csv parquet libsvm conllu".split()

@@ -4,11 +4,14 @@
 """
 
 import os
+import subprocess
+import sys
 
 import pytest
 
-from tests.fuzz.attack import CORPUS, attack
-from tests.fuzz.targets import TARGETS, Target, UnclearError
+from tests.fuzz.attack import CORPUS, Worker, attack
+from tests.fuzz.memory import REFERENCES, MemoryHungerError, require_little_memory
+from tests.fuzz.targets import FORMATS, TARGETS, Target, UnclearError
 
 PAST_FAILURES = sorted(path for path in CORPUS.glob("*/*") if path.is_file())
 
@@ -18,6 +21,8 @@ def test_inputs_of_every_sort_in_a_process_that_may_die():
     if not hasattr(os, "fork"):
         pytest.skip("needs the limits of a Unix process")
     reports = attack(list(TARGETS), seconds=300.0, most=50)
+    taken = [reports[name].most_bytes for name in FORMATS]
+    assert max(taken) < 200e6 and (max(taken) > 0 or not REFERENCES.exists())
     for name, report in reports.items():
         assert not report.failures, (name, report.failures)
         # Mutations that always break, or never do, would test nothing.
@@ -76,3 +81,29 @@ def test_hangs_are_found(monkeypatch):
 
     with pytest.raises(UnclearError, match="took more than"):
         Target(lambda rng: b"", forever, (ValueError,)).attempt(b"")
+
+
+@pytest.mark.skipif(not REFERENCES.exists(), reason="needs Linux")
+def test_hunger_is_found():
+    with pytest.raises(MemoryHungerError, match="1000 bytes took"):
+        with require_little_memory(1000):
+            assert b"x" * 200_000_000
+
+
+def test_a_worker_that_waits_for_a_processor_does_not_hang(monkeypatch):
+    with Worker() as worker:
+        monkeypatch.setattr(worker, "_start", lambda: None)
+        worker.process = subprocess.Popen(
+            [sys.executable, "-c", "import time; time.sleep(1.5); print('ready')"],
+            **{"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "bufsize": 0},
+        )
+        assert worker._line(0.5) == "ready"
+        worker.process.wait()
+        monkeypatch.setattr(worker, "_processor_seconds", lambda: next(spent))
+        spent = iter([0.0, 1.0])
+        worker._end()
+        worker.process = subprocess.Popen(
+            [sys.executable, "-c", "import time; time.sleep(60)"],
+            **{"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "bufsize": 0},
+        )
+        assert worker._line(0.5) == "hung for more than 0.5 s"

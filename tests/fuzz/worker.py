@@ -2,8 +2,9 @@
 
 It lives under a limit of memory. Lines come in, `target first count`; for every input a
 line goes out before (its number), which a parent needs if nothing follows, and one
-behind (what became of it). The input itself lies in a file meanwhile; one that was
-neither accepted nor clearly refused stays in a file of its own.
+behind (what became of it); a last one says how much memory they took at most. The
+input itself lies in a file meanwhile; one that was neither accepted nor clearly refused
+stays in a file of its own.
 """
 
 import resource
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tests.fuzz.memory import PEAK
 from tests.fuzz.targets import TARGETS, UnclearError
 
 GIGABYTES = 6  # of addresses, of which a process has many that it never uses
@@ -33,7 +35,7 @@ def main(kept: Path) -> None:
             if found.startswith("unclear"):
                 kept.with_name(f"{name} {seed}").write_bytes(content)
             print(found, flush=True)
-        print("done", flush=True)
+        print(f"done {PEAK.forget()}", flush=True)
 
 
 def outcome(name: str, content: bytes) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import gzip
+import io
 import os
 import secrets
 import stat
@@ -11,8 +13,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from manykernels.base.machine import allowed_bytes
 from manykernels.base.quoted import quoted
 
+CHUNK = 2**20  # bytes that are read at once
 # What some file systems answer when a folder is to be synced.
 NO_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)
 
@@ -119,6 +123,46 @@ def _not_written(path: str | os.PathLike[str], error: OSError) -> OSError:
         f"expected to write {quoted(file_name(path))}, got {error.strerror!r}; choose "
         "another folder or free some space."
     )
+
+
+class TooLargeError(MemoryError):
+    """What is read does not fit into the memory that is free."""
+
+
+def require_room(n_bytes: int, what: str) -> None:
+    """Raise where this many bytes are more than most of what is free."""
+    allowed = allowed_bytes(None)
+    if n_bytes > allowed:
+        raise TooLargeError(
+            f"expected {what} of at most {allowed / 1e9:.3g} GB, most of what is free, "
+            f"got {n_bytes / 1e9:.3g} GB or more; read a part of it."
+        )
+
+
+def read_whole(stream: Any, what: str) -> bytes:
+    """All bytes of a stream, unless they are more than fit into memory.
+
+    A device never ends, and a few packed bytes may stand for any number of others.
+
+    Examples
+    --------
+    >>> import io
+    >>> read_whole(io.BytesIO(b"whole"), "a file")
+    b'whole'
+    """
+    parts, size = [], 0
+    while part := stream.read(CHUNK):
+        size += len(part)
+        parts.append(part)
+        if size >> 30 > (size - len(part)) >> 30:  # asking the system takes a while
+            require_room(2 * size, what)
+    return b"".join(parts)
+
+
+def unpacked(content: bytes, what: str) -> bytes:
+    """The bytes of a gzip file; OSError, EOFError or zlib.error if it is damaged."""
+    with gzip.GzipFile(fileobj=io.BytesIO(content)) as stream:
+        return read_whole(stream, what)
 
 
 @contextmanager

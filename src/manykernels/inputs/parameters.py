@@ -172,6 +172,29 @@ class Flag(Rule):
             )
 
 
+class ClassWeights(Rule):
+    """The word "balanced", or a weight by class.
+
+    Examples
+    --------
+    >>> ClassWeights().check("class_weight", "even")
+    Traceback (most recent call last):
+    ValueError: class_weight must be 'balanced', None or a dict of numbers by class, got
+    'even'; choose one of these.
+    """
+
+    def check(self, name: str, value: Any) -> None:
+        """Raise unless it is one of the two."""
+        known = value == "balanced" if isinstance(value, str) else False
+        if isinstance(value, Mapping):
+            known = all(np.isfinite(_as_float(weight)) for weight in value.values())
+        if not known:
+            raise ValueError(
+                f"{name} must be 'balanced', None or a dict of numbers by class, got "
+                f"{quoted(value)}; choose one of these."
+            )
+
+
 class FileName(Rule):
     """The name of a file."""
 

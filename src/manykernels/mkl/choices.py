@@ -10,6 +10,7 @@ from manykernels.base.machine import parse_bytes
 from manykernels.inputs.missing import STRATEGIES
 from manykernels.inputs.parameters import (
     MODERATE,
+    ClassWeights,
     FileName,
     Flag,
     Function,
@@ -91,6 +92,7 @@ SHARED: Rules = {
 }
 CLASSIFIER: Rules = {
     **SHARED,
+    "class_weight": ClassWeights(optional=True),
     "loss": OneOf(*CLASS_LOSSES, method="make_feasible"),
     "solver": OneOf(*CLASS_SOLVERS, method="solve", hint=RIVALS),
 }

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from manykernels.base.disk import read_whole, unpacked
+
 PathLike = str | os.PathLike[str]
 
 N_COLUMNS = 10
@@ -123,10 +125,11 @@ def read_conllu(path: PathLike) -> list[Sentence]:
     >>> sentences[0].forms[:3], sentences[0].heads[:3]  # doctest: +SKIP
     (('What', 'if', 'Google'), (0, 4, 4))
     """
-    content = Path(path).read_bytes()
+    with open(path, "rb") as stream:
+        content = read_whole(stream, "a CoNLL-U file")
     if content[:2] == b"\x1f\x8b":
         try:
-            content = gzip.decompress(content)
+            content = unpacked(content, "an unpacked CoNLL-U file")
         except (OSError, EOFError, zlib.error) as error:
             raise ValueError(
                 f"{path} is damaged or not a gzip file ({error}); replace it."

@@ -217,6 +217,16 @@ def test_bad_npz_is_one_sentence(roles, arrays, parts):
         npz(Roles(**roles), **arrays)
 
 
+def test_npz_that_unfolds_beyond_memory_is_refused(monkeypatch):
+    """Zeros of any number take next to no place in a packed file."""
+    monkeypatch.setattr("manykernels.base.disk.allowed_bytes", lambda limit: 10**6)
+    stream = io.BytesIO()
+    np.savez_compressed(stream, X=np.zeros((1000, 1000)))
+    assert len(stream.getvalue()) < 10_000
+    with pytest.raises(MemoryError, match=refused("an array 'X'", "0.008 GB", "; rea")):
+        read_npz(io.BytesIO(stream.getvalue()), Roles())
+
+
 def test_npz_sizes_are_not_believed():
     """A header that promises more than there is must not cost memory."""
     array, stream = io.BytesIO(), io.BytesIO()

@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from manykernels.base.disk import TooLargeError
+
 _POSITION = re.compile(r"-?\d+", re.ASCII)
 # Not 007: leading zeros belong to a name. At most what an integer of 64 bits holds.
 _WHOLE = re.compile(r"[+-]?(0|[1-9]\d{0,17})(\.0*)?", re.ASCII)
@@ -377,7 +379,7 @@ def readable(
     """Raise one sentence for the many errors that libraries have for broken bytes."""
     try:
         yield
-    except TableError:
+    except (TableError, TooLargeError):
         raise
     except Exception as error:
         why = " ".join(str(error).split())[:200].rstrip(".")

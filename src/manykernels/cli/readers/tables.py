@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import math
 import sys
 import zipfile
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -19,6 +19,7 @@ import scipy.sparse as sp
 from numpy.lib import format as npy
 from sklearn.datasets import load_svmlight_file
 
+from manykernels.base.disk import read_whole, require_room, unpacked
 from manykernels.cli.readers.columns import (
     Plan,
     Roles,
@@ -126,11 +127,11 @@ def choose_format(source: str, format: str | None = None) -> str:
 
 def _open(source: str) -> BinaryIO:
     """The whole file in memory, unpacked: every reader may then seek."""
-    stdin = source == STDIN
-    content = sys.stdin.buffer.read() if stdin else Path(source).read_bytes()
+    with nullcontext(sys.stdin.buffer) if source == STDIN else open(source, "rb") as s:
+        content = read_whole(s, "a data file")
     if content.startswith(GZIP):
         with readable("a whole gzip file", "copy the original again"):
-            content = gzip.decompress(content)
+            content = unpacked(content, "an unpacked data file")
     return io.BytesIO(content)
 
 
@@ -406,6 +407,7 @@ def _read_array(
                 f"expected {expected} {what} in the array {name!r}, got {found}; save "
                 "it again."
             )
+    require_room(n_bytes, f"an array {name!r}")
     if dtype.kind not in kinds:
         wanted = "numbers or text" if "U" in kinds else "numbers"
         raise TableError(

@@ -23,7 +23,7 @@ from manykernels.inputs.reporting import (
 from manykernels.inputs.whole import whole_or_nothing
 from manykernels.kernels import KernelSet
 from manykernels.losses import MulticlassHinge
-from manykernels.mkl.choices import SHARED
+from manykernels.mkl.choices import CLASSIFIER
 from manykernels.mkl.classifier import MKLClassifier
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Auto, Expansion, Problem, SolveResult
@@ -49,8 +49,10 @@ class CombinedKernelClassifier(MKLClassifier):
 
     _model: Any  # some combinations have models of another kind
     _rules: ClassVar[Rules] = {
-        name: SHARED[name]
-        for name in ("C", "tol", "max_iter", "psd", "storage", "memory_limit")
+        name: CLASSIFIER[name]
+        for name in (
+            *("C", "tol", "max_iter", "class_weight", "psd", "storage", "memory_limit"),
+        )
     }
 
     def __init_subclass__(cls, **options: Any) -> None:
