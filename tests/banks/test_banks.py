@@ -72,6 +72,26 @@ def test_gram_bank_in_threads(
     check_bank(GramBank(STACK.astype(dtype)), STACK, rtol, SUBSET)
 
 
+@pytest.mark.parametrize("most", [0, 1 << 22])
+def test_rows_that_scores_combined_are_combined_once(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("manykernels.banks.base.SCORE_VALUES", most)
+    monkeypatch.setattr("manykernels.banks.base.SCORE_BLOCK", 5)
+    bank, weights = GramBank(STACK), np.arange(1.0, 5.0)
+    coef = np.zeros((N, 2))
+    coef[SUBSET] = rng.normal(size=(len(SUBSET), 2))
+    rows, matrix = np.sort(SUBSET), np.einsum("f,ifj->ij", weights, STACK)
+    np.testing.assert_allclose(bank.scores(coef, weights), matrix @ coef, rtol=1e-10)
+    weights[0] = 7.0  # somebody else's from now on
+    found = bank.combine_precisely(np.arange(1.0, 5.0), rows)
+    np.testing.assert_allclose(found, matrix[rows], rtol=1e-12)
+    once = most > 0
+    assert (found is bank.combine_precisely(np.arange(1.0, 5.0), rows)) == once
+    other = np.einsum("f,ifj->ij", weights, STACK)[rows]
+    np.testing.assert_allclose(bank.combine_precisely(weights, rows), other)
+
+
 def test_one_row_and_one_block() -> None:
     check_bank(GramBank(np.full((1, 1, 1), 2.0)), np.full((1, 1, 1), 2.0), DOUBLE)
     check_bank(BlockBank([FeatureBlock(np.ones((1, 1)))]), np.ones((1, 1, 1)), DOUBLE)

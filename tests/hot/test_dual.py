@@ -138,7 +138,7 @@ def test_no_multiple_of_the_model_is_better(seed: int) -> None:
     def value(t: float) -> float:
         return 0.5 * t**2 * quadratic + bound @ np.maximum(1.0 - t * margins, 0.0)
 
-    stretch, least = best_stretch(margins, bound, quadratic)
+    stretch, least = best_stretch(margins, bound, quadratic, 0.0)
     best = minimize_scalar(
         value, bounds=(0.0, 2.0), method="bounded", options={"xatol": 1e-12}
     )
@@ -156,7 +156,7 @@ def test_sweeps_stop_at_the_goal() -> None:
     assert 1 < sweeps < 500
     margins = np.empty(16)
     linear, quadratic = frozen_values(target, coef, scores, drift, margins)
-    _, primal = best_stretch(margins, bound, quadratic)
+    _, primal = best_stretch(margins, bound, quadratic, 0.0)
     assert primal - (linear - 0.5 * quadratic) <= 1e-3 * primal
 
 

@@ -19,7 +19,8 @@ from manykernels.base.machine import in_slices
 from manykernels.hot import stack as hot
 
 BLOCK_BYTES = 128 << 20  # of kernel rows at a time
-SCORE_BLOCK = 256  # rows combined at a time when scores are formed in float64
+SCORE_BLOCK = 256  # rows combined at a time when scores are formed in float64,
+SCORE_VALUES = 1 << 22  # or as many as have these values
 ROUNDING = 1e-4  # negative squares up to this share of the largest are rounding
 
 
@@ -79,6 +80,7 @@ class Bank(ABC):
         # A block that were most of the stack would leave nothing to be saved.
         self.block_rows = max(1, min(BLOCK_BYTES // row_bytes, n_rows // 8))
         self.nbytes: int = self.block_rows * row_bytes  # held at a time
+        self._combined: tuple[Array, Index, Values] | None = None
 
     @abstractmethod
     def diagonals(self) -> Array:
@@ -127,11 +129,23 @@ class Bank(ABC):
         """sum_f weights_f K_f coef in float64, shape (rows, outputs)."""
         support = support_of(coef)
         scores = np.zeros((coef.shape[1], self.n_rows))
-        for start in range(0, len(support), SCORE_BLOCK):
-            block = support[start : start + SCORE_BLOCK]
+        step = max(SCORE_BLOCK, SCORE_VALUES // self.n_rows)
+        for start in range(0, len(support), step):
+            block = support[start : start + step]
             out = np.empty((len(block), self.n_rows))  # float64 whatever is stored
-            scores += coef[block].T @ self.combine(weights, block, out)
+            self._combined = (weights.copy(), block, self.combine(weights, block, out))
+            scores += coef[block].T @ out
+        if len(support) > step:
+            self._combined = None  # all or nothing
         return scores.T
+
+    def combine_precisely(self, weights: Array, rows: Index) -> Array:
+        """`combine` in float64; at no cost where the last `scores` needed the same."""
+        if self._combined is not None:
+            same, known, out = self._combined
+            if np.array_equal(same, weights) and np.array_equal(known, rows):
+                return out
+        return self.combine(weights, rows, np.empty((len(rows), self.n_rows)))
 
     def scores_at(self, rows: Index, coef: Array, weights: Array) -> Array:
         """Some rows of `scores`, shape (len(rows), outputs)."""

@@ -143,13 +143,13 @@ def frozen_values(target, coef, scores, drift, margins):
 
 
 @njit(cache=True, fastmath=True, nogil=True)
-def best_stretch(margins, bound, quadratic, precision=0.0):
+def best_stretch(margins, bound, quadratic, precision):
     """min over t in [0, 2] of t^2 / 2 quadratic + sum_i bound_i [1 - t margin_i]_+.
 
     Returns the best t and that value. A slightly longer model costs a little norm and
     meets margins that dual ascent misses by little and for long: the primal value of
     t * model is close to the optimum many sweeps before that of the model. The best t
-    is found to the `precision`, or to the last bit.
+    is found to the `precision`, or with 0.0 to the last bit.
     """
     low, high = 0.0, LONGEST_STRETCH
     for _ in range(HALVINGS):

@@ -161,8 +161,7 @@ def _while_at_hand(
     """What calibration takes from the kernels, combined once where that is little."""
     support, combined = support_of(found.coef), None
     if len(support) <= MOST_NEIGHBORS and len(support) * problem.n_rows <= HELD_VALUES:
-        combined = np.empty((len(support), problem.n_rows))
-        problem.bank.combine(found.weights, support, combined)
+        combined = problem.bank.combine_precisely(found.weights, support)
     training = TrainingScores.of(problem, found, combined=combined)
     return training, _neighbors(problem, found, combined)
 
@@ -233,9 +232,10 @@ class Neighbors:
         near = np.sort(shuffled[:MOST_NEIGHBORS])
         if combined is None:
             blocks = _combined(bank, model.weights, rows[near])
+            parts = [np.empty((0, len(rows)))] + [block[:, rows] for block in blocks]
+            gram = np.concatenate(parts)
         else:
-            blocks = iter([combined[near]])
-        gram = np.concatenate([np.empty((0, len(rows)))] + [b[:, rows] for b in blocks])
+            gram = combined[np.ix_(near, rows)]
         diagonal = (bank.diagonals() @ model.weights)[rows]
         return cls(model.coef, labels, near, gram, diagonal)
 

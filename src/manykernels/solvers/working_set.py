@@ -26,6 +26,7 @@ SWEEPS = 20  # between two looks at which rows still matter
 SCORE_ROWS = 1024  # rows combined at a time
 NEW_SHARE = 0.3  # of the support: rows without coefficients taken in at a time
 FEWEST_NEW = 300  # unless there are fewer
+EXACTLY = 0.0  # precision of a multiple, as far as floats go
 EPS = 0.5 * float(np.finfo(np.float64).eps)  # of one rounding
 
 
@@ -86,7 +87,7 @@ class WorkingSet:
         linear, quadratic = frozen_values(
             self.target, self.coef, self.scores, no_drift, found
         )
-        _, primal = best_stretch(found, self.bound, quadratic)
+        _, primal = best_stretch(found, self.bound, quadratic, EXACTLY)
         self.sums = Sums(linear, primal, linear - 0.5 * quadratic)
 
     def _ascend_active(self, goal: float) -> int:
@@ -176,7 +177,7 @@ def stretched(
         By how much less the margins may be.
     """
     least = margins(scores, target) - doubt
-    stretch, value = best_stretch(least, bound, 2.0 * norm_value)
+    stretch, value = best_stretch(least, bound, 2.0 * norm_value, EXACTLY)
     return float(stretch), float(value)
 
 
