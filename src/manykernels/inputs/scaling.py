@@ -14,7 +14,8 @@ from manykernels.base.quoted import quoted
 from manykernels.base.stored import Floats, storable
 
 NONE = ("none",)
-DENSE, SPARSE = ("standard",), ("tfidf",)  # what "auto" means for a view
+# What "auto" means for a view: dense, counts, and other sparse numbers.
+DENSE, COUNTS, SPARSE = ("standard",), ("log1p", "unit"), ("unit",)
 
 
 @storable(center=Floats("columns"), factor=Floats("columns"))
@@ -239,7 +240,7 @@ def fit_steps(wanted: Any, table: Any, copies: np.ndarray) -> list[Step]:
     Rows with no copies are not looked at.
     """
     if wanted is None:
-        wanted = SPARSE if sp.issparse(table) else DENSE
+        wanted = _automatic(table)
     if not isinstance(wanted, list | tuple):
         return _from_transformer(wanted, table, copies)
     steps: list[Step] = []
@@ -249,6 +250,12 @@ def fit_steps(wanted: Any, table: Any, copies: np.ndarray) -> list[Step]:
         steps.append(fit(table, copies))
         table = steps[-1].apply(table)
     return steps
+
+
+def _automatic(table: Any) -> tuple[str, ...]:
+    if not sp.issparse(table):
+        return DENSE
+    return COUNTS if table.data.min(initial=0.0) >= 0.0 else SPARSE
 
 
 def apply_steps(steps: list[Step], table: Any) -> Any:

@@ -84,8 +84,8 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         What is done to the numbers of a view first, fitted on the training rows and
         saved with the model: "standard", "robust", "minmax", "log1p", "tfidf", "unit",
         "impute", "none", several joined by "+", or a transformer of scikit-learn.
-        "auto" standardizes dense views, weighs sparse ones by tf-idf, and leaves a
-        single table as it is.
+        "auto" standardizes dense views, takes logarithms of sparse counts and rows of
+        unit length, and leaves a single table as it is.
     missing : {"rescale", "zero", "complete", "refuse"}, default="rescale"
         What becomes of rows that lack a view: its kernels do not see them, and the
         others are scaled up for them ("rescale") or not ("zero"); the view is
