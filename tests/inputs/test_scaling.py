@@ -130,6 +130,13 @@ def test_auto_standardizes_dense_views_and_leaves_one_table_alone():
     assert np.array_equal(plain.decision_function(TABLE), none.decision_function(TABLE))
 
 
+def test_auto_takes_logarithms_of_sparse_counts():
+    assert abs(scaled("auto", COUNTS) - scaled("log1p+unit", COUNTS)).max() == 0.0
+    shifted = COUNTS.copy()
+    shifted.data[0] = -1.0
+    assert abs(scaled("auto", shifted) - scaled("unit", shifted)).max() == 0.0
+
+
 @pytest.mark.parametrize(
     "scale", ["standard", "robust", StandardScaler(), "log1p+unit"]
 )

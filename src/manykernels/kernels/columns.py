@@ -92,14 +92,13 @@ def select_columns(
             f"return a list of columns."
         )
     names = getattr(X, "columns", None) if feature_names is None else feature_names
-    names = None if names is None else list(map(str, names))
     n = int(X.shape[1])
     if chosen is None:
         return slice(0, n)
     views: Mapping[str, range] = getattr(X, "views", {})
     if isinstance(chosen, slice):
         if chosen.start in views and isinstance(chosen.start, str):
-            return _in_view(chosen, names or (), views)
+            return _in_view(chosen, () if names is None else names, views)
         return _checked_slice(chosen, n, names)
     if isinstance(chosen, str) and chosen in views:
         return slice(views[chosen].start, views[chosen].stop)
@@ -145,6 +144,8 @@ def _from_name(name: str, names: Sequence[str] | None) -> list[int]:
             f"column {name!r} is a name but X has no column names; pass a data frame "
             f"or feature names, or use indices."
         )
+    # Here and not before: kernels on positions must not wait for thousands of names.
+    names = list(map(str, names))
     if name in names:
         return [list(names).index(name)]
     found = [i for i, known in enumerate(names) if fnmatchcase(known, name)]
