@@ -175,7 +175,7 @@ def build_bank(
     if kind == "auto":
         kind = _choose(kernels, storage, memory_limit)
     if logger.isEnabledFor(logging.INFO):
-        _announce(kernels, kind, half)
+        _announce(kernels, kind, half, allowed_bytes(memory_limit))
     if kind == "sparse":
         blocks = [SparseGramBlock(matrix) for matrix in kernels.sparse_stack()]
         return BlockBank(blocks, kernels.names, kernels.dtype)
@@ -223,6 +223,13 @@ def on_demand_bytes(kernels: KernelSet) -> int:
     return combined_bytes(few, kernels.dtype) + 3 * OnDemandBank(kernels).nbytes
 
 
+def _kept_on_demand(kernels: KernelSet, allowed: int) -> int:
+    """Bytes that a fit may take: all rows as a working set, where that is allowed."""
+    whole = combined_bytes(kernels.n_reference, kernels.dtype)
+    least = on_demand_bytes(kernels)
+    return max(least, min(allowed, least + whole))
+
+
 def combined_bytes(n_rows: int, dtype: np.dtype[Any]) -> int:
     """Bytes of a solver's combined kernel on a working set, and of a part of it."""
     return 2 * n_rows**2 * dtype.itemsize
@@ -256,7 +263,7 @@ def _choose(kernels: KernelSet, storage: Storage, memory_limit: MemoryLimit) -> 
     return "on_demand"
 
 
-def _announce(kernels: KernelSet, storage: str, half: bool) -> None:
+def _announce(kernels: KernelSet, storage: str, half: bool, allowed: int) -> None:
     """Log what will be held where, and how long it takes, before it starts."""
     seconds = all_pairs_seconds(kernels)
     values = file_bytes(kernels, half)
@@ -272,7 +279,7 @@ def _announce(kernels: KernelSet, storage: str, half: bool) -> None:
             f"{seconds / 2 + 1e-9 * WRITE_NS * values:.2g} s to compute and write"
         ),
         "on_demand": lambda: (
-            f": about {on_demand_bytes(kernels) / 1e9:.2g} GB of memory, "
+            f": about {_kept_on_demand(kernels, allowed) / 1e9:.2g} GB of memory, "
             f"{seconds:.2g} s to compute all values once"
         ),
     }
