@@ -315,7 +315,7 @@ def test_refusals_of_a_fit(patients):
     )
     with pytest.raises(ValueError, match="the index of y must name rows of the views"):
         fit(tables, pd.Series([1, 0], index=["q1", "q2"]))
-    with pytest.raises(ValueError, match="column 'genes:zz' is not among"):
+    with pytest.raises(ValueError, match="'genes:zz' is neither a view nor a column"):
         mk.MKLClassifier("rbf@genes:zz").fit(tables, y)
     with pytest.raises(TypeError, match="columns of views are chosen by name"):
         mk.MKLClassifier(mk.kernels.RBF(columns=lambda X: [0])).fit(tables, y)
@@ -362,3 +362,39 @@ def test_ranks_and_alignments_of_views(patients):
     tables, y = patients
     assert mk.rank_kernels(tables, y, "rbf")[0].name == "rbf@genes"
     assert mk.kernel_alignments(tables, "rbf").shape == (2, 2)
+
+
+def test_columns_dates_and_names_of_several_levels(patients):
+    tables, y = patients
+    one = fit({"a": tables["genes"]["a"], "b": tables["clinic"]}, y)
+    same = fit({"a": tables["genes"][["a"]], "b": tables["clinic"]}, y)
+    views = mk.Views({"a": tables["genes"]["a"], "b": tables["clinic"]}, rows=NAMES)
+    assert np.array_equal(one.decision_function(views), same.decision_function(views))
+    dated = tables["genes"].assign(when=pd.Timestamp("2020-01-01"))
+    with pytest.raises(ValueError, match="view 'a' must hold numbers .* column 'when'"):
+        fit({"a": dated}, y)
+    several = pd.MultiIndex.from_product([["clinic1", "clinic2"], range(30)])
+    frames = {k: t.loc[NAMES].set_axis(several) for k, t in tables.items()}
+    labels = y.set_axis(several)
+    turned = fit(frames, labels.iloc[::-1], tol=1e-6)
+    straight = fit(mk.Views(frames, rows=several), labels, tol=1e-6)
+    views = mk.Views(frames, rows=several)
+    np.testing.assert_allclose(
+        turned.decision_function(views), straight.decision_function(views), atol=2e-3
+    )
+    missing = tables["genes"].astype("Float64")
+    missing.loc["p3"] = pd.NA
+    assert fit({"a": missing, "b": tables["clinic"]}, y).view_counts_["a"] == 59
+
+
+def test_numbers_of_any_size_are_standardized(patients):
+    tables, y = patients
+    expected = fit(tables, y).decision_function(mk.Views(tables, rows=NAMES))
+    huge = {"genes": tables["genes"] * 1e200, "clinic": tables["clinic"] * 1e-200}
+    found = fit(huge, y).decision_function(mk.Views(huge, rows=NAMES))
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_matrices_do_not_come_as_a_dict(patients):
+    with pytest.raises(TypeError, match="got a dict; pass list"):
+        mk.MKLClassifier("precomputed").fit({"a": np.eye(4)}, [0, 1, 0, 1])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -148,6 +148,11 @@ def check_matrices(
 
     Values are checked where they are read, once, by the kernels.
     """
+    if isinstance(X, Mapping):
+        raise TypeError(
+            "precomputed kernels must come as an array of shape (n, n_train, kernels), "
+            "a list of matrices or one matrix, got a dict; pass list(X.values())."
+        )
     _check_feature_names(estimator, X, reset=reset)
     if isinstance(X, list | tuple) and len(X) and np.ndim(X[0]) == 2:
         X = [_check_array(estimator, matrix, min_rows) for matrix in X]

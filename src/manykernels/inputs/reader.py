@@ -175,7 +175,7 @@ def numbers(
     else:
         cells = np.asarray(table)[:, places]
     try:
-        found = np.asarray(_plain(cells), dtype=np.float64)
+        found = _floats(cells)
     except (TypeError, ValueError) as error:
         raise _no_numbers(name, source, cells, places) from error
     if np.isinf(found).any():
@@ -185,6 +185,16 @@ def numbers(
             f"{_called(source, places[column])}; correct or drop it."
         )
     return found
+
+
+def _floats(cells: Any) -> np.ndarray:
+    """Cells as numbers; dates, which count nanoseconds, are none."""
+    dtypes = getattr(cells, "dtypes", [getattr(cells, "dtype", None)])
+    if any(getattr(dtype, "kind", None) in ("m", "M") for dtype in dtypes):
+        raise TypeError("dates are no numbers")
+    if hasattr(cells, "iloc"):  # pandas has numbers of its own that may be missing
+        return np.asarray(cells.to_numpy(dtype=np.float64, na_value=np.nan))
+    return np.asarray(_plain(cells), dtype=np.float64)
 
 
 def _plain(cells: Any) -> Any:

@@ -139,13 +139,18 @@ STEPS = (Shift, Fill, InverseFrequency, LogOnePlus, UnitRows)  # that files may 
 def _standard(table: Any, copies: np.ndarray) -> Step:
     """Mean 0 and variance 1 in every column."""
     shares = copies / copies.sum()
+    # Squares of the largest and smallest numbers are none: units of one come first.
+    largest = abs(table).max(axis=0)
+    size = np.ravel(largest.toarray() if sp.issparse(largest) else largest)
+    unit = np.where(size > 0.0, size, 1.0)
+    table = _times(table, 1.0 / unit) if sp.issparse(table) else table / unit
     mean = np.asarray(shares @ table)
     if sp.issparse(table):
         square = np.asarray(shares @ table.multiply(table))
         variance = np.maximum(square - mean**2, 0.0)
     else:
         variance = np.asarray(shares @ np.square(table - mean))
-    return Shift(mean, _inverse(np.sqrt(variance), np.abs(mean)))
+    return Shift(unit * mean, _inverse(np.sqrt(variance), np.abs(mean)) / unit)
 
 
 def _robust(table: Any, copies: np.ndarray) -> Step:

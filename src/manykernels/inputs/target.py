@@ -13,6 +13,7 @@ from manykernels.inputs.views import (
     find,
     has_index,
     is_annotated,
+    names_of,
     require_different,
     take,
 )
@@ -41,14 +42,15 @@ def in_order(X: Any, y: Any, *others: Any) -> tuple[Any, ...]:
     ids = getattr(y, "index", None)
     if views.index is None or not has_index(ids):
         return views, y, *others
-    own = np.asarray(ids)
+    own = names_of(ids)
     require_different(own, "the index of y")
     places = find(views.index, own)
     both = np.flatnonzero(places >= 0)
     if len(both) == 0:
+        first, known = own.tolist()[0], views.index.tolist()[0]
         raise ValueError(
-            f"the index of y must name rows of the views, got {own[0]!r} and others, "
-            f"none of which is among {views.index[0]!r} and others; check both."
+            f"the index of y must name rows of the views, got {first!r} and others, "
+            f"none of which is among {known!r} and others; check both."
         )
     _tell(len(own) - len(both), len(views) - len(both))
     chosen = [None if one is None else _values(one, own)[both] for one in others]
@@ -85,7 +87,7 @@ def _values(vector: Any, ids: np.ndarray) -> np.ndarray:
     own = getattr(vector, "index", None)
     values = np.asarray(vector)
     if has_index(own):
-        places = find(np.asarray(own), ids)
+        places = find(names_of(own), ids)
         if (places < 0).any():
             raise ValueError(
                 "weights and groups must have an entry for every row of y, got none "

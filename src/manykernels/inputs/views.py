@@ -233,6 +233,8 @@ def _check_names(named: Mapping[Any, Source]) -> None:
 
 def _source(name: Any, table: Any) -> Source:
     """A table of two dimensions, with the names that it brings along."""
+    if len(getattr(table, "shape", ())) == 1 and hasattr(table, "to_frame"):
+        table = table.to_frame()
     if not hasattr(table, "shape"):
         try:
             table = np.asarray(table)
@@ -320,22 +322,32 @@ def align(
             "views must all have an index or none of them, got one for some and none "
             f"for {without[0]!r}; pass data frames with an index, or arrays only."
         )
-    ids = {name: np.asarray(source.ids) for name, source in sources.items()}
+    ids = {name: names_of(source.ids) for name, source in sources.items()}
     for name, own in ids.items():
         require_different(own, f"the index of view {name!r}")
     if rows is None:
-        wanted = np.array(list(dict.fromkeys(r for own in ids.values() for r in own)))
+        named = (row for own in ids.values() for row in own.tolist())
+        wanted = names_of(dict.fromkeys(named))
     else:
-        wanted = np.asarray(rows)
+        wanted = names_of(rows)
         require_different(wanted, "rows")
     places = {name: find(own, wanted) for name, own in ids.items()}
     lost = np.all([at < 0 for at in places.values()], axis=0)
     if lost.any():
+        first = wanted[lost].tolist()[0]
         raise ValueError(
-            f"rows must be in the index of some view, got {wanted[lost][0]!r}, which "
+            f"rows must be in the index of some view, got {first!r}, which "
             f"is in none, and {int(lost.sum())} such in all; leave them out."
         )
     return wanted, places
+
+
+def names_of(rows: Any) -> np.ndarray:
+    """Names of rows in one dimension, also where a name has several levels."""
+    rows = list(rows)
+    if any(isinstance(row, tuple) for row in rows):
+        return np.array([*rows, None], dtype=object)[:-1]
+    return np.asarray(rows)
 
 
 def _by_position(sources: Mapping[str, Source], rows: Any) -> dict[str, np.ndarray]:

@@ -111,7 +111,7 @@ def select_columns(
     else:
         for item in items:
             whole = views.get(item) if isinstance(item, str) else None
-            index += _from_item(item, n, names) if whole is None else whole
+            index += _from_item(item, n, names, views) if whole is None else whole
     if len(index) == 0:
         raise ValueError(
             f"a kernel needs at least one column, got none from {chosen!r}; "
@@ -120,9 +120,11 @@ def select_columns(
     return np.asarray(index, dtype=np.intp)
 
 
-def _from_item(item: Any, n: int, names: Sequence[str] | None) -> Sequence[int]:
+def _from_item(
+    item: Any, n: int, names: Sequence[str] | None, views: Mapping[str, range]
+) -> Sequence[int]:
     if isinstance(item, str):
-        return _from_name(item, names)
+        return _from_name(item, names, views)
     if isinstance(item, slice):
         return range(n)[item]
     if isinstance(item, bool | np.bool_) or not isinstance(item, int | np.integer):
@@ -138,7 +140,9 @@ def _from_item(item: Any, n: int, names: Sequence[str] | None) -> Sequence[int]:
     return [int(item) % n]
 
 
-def _from_name(name: str, names: Sequence[str] | None) -> list[int]:
+def _from_name(
+    name: str, names: Sequence[str] | None, views: Mapping[str, range] | None = None
+) -> list[int]:
     if names is None:
         raise ValueError(
             f"column {name!r} is a name but X has no column names; pass a data frame "
@@ -152,6 +156,11 @@ def _from_name(name: str, names: Sequence[str] | None) -> list[int]:
     if not found:
         close = get_close_matches(name, names, n=1, cutoff=0.0)
         hint = f"; the closest name is {close[0]!r}" if close else ""
+        if views:
+            raise ValueError(
+                f"{name!r} is neither a view nor a column of one, and the views are "
+                f"{', '.join(views)}{hint}."
+            )
         raise ValueError(f"column {name!r} is not among the columns of X{hint}.")
     return found
 
@@ -175,7 +184,8 @@ def _in_view(
             "count from 0."
         )
     if isinstance(what, str):
-        return np.asarray(_from_name(f"{view}:{what}", names), dtype=np.intp)
+        named = _from_name(f"{view}:{what}", names, views)
+        return np.asarray(named, dtype=np.intp)
     chosen = span if what is None else np.arange(span.start, span.stop)[what]
     return np.atleast_1d(np.asarray(chosen, dtype=np.intp))
 
