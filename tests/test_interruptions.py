@@ -26,6 +26,14 @@ from tests.files.test_all_estimators import CASES
 MOMENTS = 4  # of every fit
 
 
+@pytest.fixture(autouse=True)
+def heard():
+    """A process in the background ignores the signal, and so do its children."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 class Calls:
     """Counts the calls of this package's functions; interrupts at one of them."""
 

@@ -57,6 +57,8 @@ REFUSED = [
     (Number(word="auto"), None, "or 'auto', got None"),
     (Whole(), 1.0, "a positive whole number, got 1.0; choose for instance 100"),
     (Whole(2, example=3), 1, "whole number of at least 2, got 1; .* instance 3"),
+    (Whole(high=9), 10, "a positive whole number up to 9, got 10; choose for"),
+    (Whole(high=9), 0, "a positive whole number, got 0; choose for"),
     (Whole(0), True, "non-negative whole number, got True"),
     (Flag(), 1, "True or False, got 1"),
     (OneOf("a", "b"), "c", "'a' or 'b', got 'c'; choose one of these.$"),

@@ -109,7 +109,7 @@ class Whole(Rule):
         if not (whole and value >= self.low and value <= (self.high or value)):
             kind = {0: "non-negative ", 1: "positive "}.get(self.low, "")
             least = "" if kind else f" of at least {self.low}"
-            least += "" if self.high is None else f" up to {self.high}"
+            least += f" up to {self.high}" if whole and value > self.low else ""
             raise ValueError(
                 f"{name} must be a {kind}whole number{least}"
                 f"{self.exemptions}, got {quoted(value)}; choose for instance "
