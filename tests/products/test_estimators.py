@@ -472,3 +472,14 @@ def test_what_a_blend_chooses_itself_is_not_for_the_user(options, message):
 def test_messages_about_labels_name_the_estimator(y):
     with pytest.raises(ValueError, match="PolynomialMKLClassifier"):
         PolynomialMKLClassifier().fit(X, y)
+
+
+@pytest.mark.parametrize("solver", [ColumnGeneration, RandomizedMirrorDescent])
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [({"tol": [0.1, 0.1]}, "tol must be a number"), ({"max_iter": 0}, "max_iter must")],
+)
+def test_solvers_check_their_settings(solver, setting, message):
+    """A file may hold a solver, and say anything of it."""
+    with pytest.raises(ValueError, match=message):
+        solver(**setting)

@@ -283,6 +283,10 @@ def check_parameters(estimator: Any, rules: Rules) -> None:
             rule.check(name, value)
 
 
+# What every solver has that searches until a relative gap is reached.
+SEARCH: Rules = {"tol": Number(low_ok=True), "max_iter": Whole(optional=True)}
+
+
 def require_number(
     name: str, value: Any, low: float, high: float = np.inf, *, low_ok: bool = False
 ) -> float:

@@ -11,6 +11,7 @@ import numpy as np
 from manykernels.base.arrays import Array, Index
 from manykernels.base.machine import one_blas_thread
 from manykernels.base.stored import storable
+from manykernels.inputs.parameters import SEARCH, check_parameters
 from manykernels.losses.one_score import ScoreLoss
 from manykernels.products.base import Product, RankOneKernels, n_products
 from manykernels.products.column_generation import ColumnGeneration
@@ -114,6 +115,10 @@ class ProductBlend:
     memory_limit: int | str | None = None
     random_state: Any = 0
     folds: int = 5
+
+    def __post_init__(self) -> None:
+        """Validate what every search asks for."""
+        check_parameters(self, SEARCH)
 
     def solve(
         self,

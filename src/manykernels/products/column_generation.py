@@ -11,6 +11,7 @@ import numpy as np
 
 from manykernels.base.machine import one_blas_thread
 from manykernels.base.stored import storable
+from manykernels.inputs.parameters import SEARCH, check_parameters
 from manykernels.products.base import BaseKernels, Product, RankOneKernels
 from manykernels.products.pricing import AFFORDABLE, Pricing
 from manykernels.products.problem import ProductExpansion, ProductProblem
@@ -68,6 +69,10 @@ class ColumnGeneration:
     top: int = 50
     affordable: float = AFFORDABLE
     memory_limit: int | str | None = None
+
+    def __post_init__(self) -> None:
+        """Validate what every search asks for."""
+        check_parameters(self, SEARCH)
 
     def pricing(self, problem: ProductProblem) -> Pricing:
         """The oracle over all products of a problem."""

@@ -13,6 +13,7 @@ from scipy.optimize import brentq
 from manykernels.base.arrays import Array
 from manykernels.base.machine import one_blas_thread
 from manykernels.base.stored import storable
+from manykernels.inputs.parameters import SEARCH, check_parameters
 from manykernels.norms.prox import project_simplex
 from manykernels.products.base import RankOneKernels
 from manykernels.products.machine import (
@@ -211,6 +212,10 @@ class RandomizedMirrorDescent:
     patience: int | None = 5
     look_every: int = 50
     random_state: Any = None
+
+    def __post_init__(self) -> None:
+        """Validate what every search asks for."""
+        check_parameters(self, SEARCH)
 
     def solve(
         self,
