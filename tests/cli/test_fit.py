@@ -163,11 +163,11 @@ def test_interruption_saves_the_best_model_and_exits_130(
 
     learn = module.fit_model
 
-    def interrupted(model, sample, y):
+    def interrupted(model, sample, y, folds):
         def stop(line):
             raise KeyboardInterrupt
 
-        return learn(model.set_params(callback=stop), sample, y)
+        return learn(model.set_params(callback=stop), sample, y, folds)
 
     monkeypatch.setattr(module, "fit_model", interrupted)
     path = tmp_path / "m"

@@ -148,7 +148,7 @@ def check_matrices(
 
     Values are checked where they are read, once, by the kernels.
     """
-    if isinstance(X, Mapping):
+    if isinstance(X, Mapping) and not sp.issparse(X):
         raise TypeError(
             "precomputed kernels must come as an array of shape (n, n_train, kernels), "
             "a list of matrices or one matrix, got a dict; pass list(X.values())."
