@@ -147,8 +147,10 @@ def test_regression_and_survival_of_views(files, call):
             *drop,
         ),
         *("--event", "died", "--drop", "dose", "--cv", 3, "--seed", 0, "-k", "linear"),
-        *("-m", folder / "time.mk"),
+        *("--epsilon", 0.05, "--time-scale", "linear", "-m", folder / "time.mk"),
     )
+    model = mk.load(folder / "time.mk")
+    assert (model.epsilon, model.time_scale) == (0.05, "linear")
     said = call(
         *("evaluate", folder / "time.mk", folder / "more.csv", "--time", "months"),
         *("--event", "died", *options, "--json"),

@@ -272,3 +272,28 @@ def test_views_that_no_kernel_reads_are_not_missed(samples):
     assert np.array_equal(model.decision_function(more), scores)
     constant = mk.MKLClassifier("constant", random_state=0).fit(views, y)
     assert constant.kernel_names_ == ["constant"]
+
+
+@pytest.mark.parametrize("missing", ["rescale", "zero"])
+def test_the_problem_is_that_of_kernels_with_zeros(samples, missing):
+    """Built by hand and given as matrices: the same optimum, the same scores."""
+    views, y = samples
+    model = mk.MKLClassifier("rbf:gamma=0.1", missing=missing, tol=1e-6, random_state=0)
+    model.fit(views, y)
+    here = {k: ~np.isnan(v).any(axis=1) for k, v in views.items()}
+    share = np.mean(list(here.values()), axis=0)
+    stretch = 1.0 / np.sqrt(share) if missing == "rescale" else np.ones(90)
+    matrices = []
+    for name, table in views.items():
+        seen = here[name]
+        mean, std = table[seen].mean(axis=0), table[seen].std(axis=0)
+        values = np.where(seen[:, None], (table - mean) / std, 0.0)
+        factor = seen * stretch
+        matrices.append(rbf_kernel(values, gamma=0.1) * np.outer(factor, factor))
+    specs = [mk.kernels.Precomputed(normalize=None)]
+    given = mk.MKLClassifier(specs, tol=1e-6, storage="float64", random_state=0)
+    given.fit(matrices, y)
+    assert model.objective_ == pytest.approx(given.objective_, rel=1e-5)
+    np.testing.assert_allclose(
+        model.decision_function(views), given.decision_function(matrices), atol=2e-3
+    )

@@ -169,6 +169,14 @@ P = Annotated[
     float | None, in_learning("--p", help="1: few kernels, 2: all of them alike.")
 ]
 C = Annotated[float | None, in_learning("--C", "-C", help="Weight of the losses.")]
+Epsilon = Annotated[
+    float | None,
+    in_learning("--epsilon", help="Errors of numbers or times that cost nothing."),
+]
+TimeScale = Annotated[
+    str | None,
+    in_learning("--time-scale", help="What is learned of times: log or linear."),
+]
 Loss = Annotated[str | None, in_learning("--loss", help="Loss function.")]
 Solver = Annotated[
     str | None, in_learning("--solver", help="Algorithm, by default auto.")
