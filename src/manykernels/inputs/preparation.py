@@ -122,14 +122,6 @@ class Preparation:
 
     def apply(self, table: JoinedTable) -> JoinedTable:
         """New rows as the kernels shall see them."""
-        empty = rows_without_views(table)
-        if empty:
-            warnings.warn(
-                f"Row {empty[0]} lacks every view, and {len(empty)} such in all: "
-                "nothing is known of them, and their scores are zero.",
-                UserWarning,
-                stacklevel=6,
-            )
         return self._present(self._scaled(table))
 
     def _scaled(self, table: JoinedTable) -> JoinedTable:
@@ -213,6 +205,18 @@ class Preparation:
             known
             and blank
             and all(t.shape[1] == w for t, w in zip(tables, widths, strict=False))
+        )
+
+
+def warn_of_empty(table: JoinedTable) -> None:
+    """Warn where nothing is known of a new row."""
+    empty = rows_without_views(table)
+    if empty:
+        warnings.warn(
+            f"Row {empty[0]} lacks every view, and {len(empty)} such in all: nothing "
+            "is known of them, and their scores are zero.",
+            UserWarning,
+            stacklevel=6,
         )
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.base import BaseEstimator
 from manykernels.base.stored import Fields, Maybe, Part
 from manykernels.inputs.data import check_matrices, check_table
 from manykernels.inputs.parameters import read_approximation
-from manykernels.inputs.preparation import Preparation
+from manykernels.inputs.preparation import Preparation, warn_of_empty
 from manykernels.inputs.reader import ViewReader
 from manykernels.inputs.scaling import NONE, read_scale
 from manykernels.inputs.target import in_order
@@ -26,6 +27,7 @@ from manykernels.kernels import (
 )
 from manykernels.kernels.grammar import view_kernels
 from manykernels.kernels.joined import JoinedTable
+from manykernels.kernels.rows import row_blocks
 
 # What a file holds of the way from X to numbers.
 READING: Fields = {
@@ -62,9 +64,10 @@ class RowsEstimator(BaseEstimator):
         min_rows: int = 1,
         specs: Sequence[Kernel] | None = None,
     ) -> Any:
-        """A checked table, joined views or matrices; prepared unless they are new.
+        """A checked table, joined views or matrices.
 
-        `specs` are the kernels of a first fit, which has to call `_prepare` itself.
+        `specs` are the kernels of a first fit. What comes of it goes through `_prepare`
+        in a first fit and through `_prepared` ever after.
         """
         if reads_matrices(self.kernels):
             return check_matrices(self, X, reset, min_rows)
@@ -74,12 +77,9 @@ class RowsEstimator(BaseEstimator):
         if not reset and many != (self._reader is not None):
             raise _other_form(self._reader, X)
         if many:
-            table = self._read_views(as_views(X), reset, min_rows, specs)
-        else:
-            table = check_table(
-                self, X, reset, min_rows, used=lambda: self._used(X, specs)
-            )
-        return table if reset else self._prepared(table)
+            return self._read_views(as_views(X), reset, min_rows, specs)
+        used = partial(self._used, X, specs)
+        return check_table(self, X, reset, min_rows, used=used)
 
     def _read_views(
         self, X: Views, reset: bool, min_rows: int, specs: Sequence[Kernel] | None
@@ -116,7 +116,7 @@ class RowsEstimator(BaseEstimator):
             if wanted is None or wanted == list(NONE):
                 return X  # a table is taken as it comes
             _require_one_scale(wanted, reads_matrices(self.kernels))
-            X = JoinedTable([X], [""], [None])
+            X = as_joined(X)
         missing = getattr(self, "missing", "rescale")
         self._preparation, X = Preparation.fit(X, scale, missing, weight)
         return X
@@ -125,9 +125,17 @@ class RowsEstimator(BaseEstimator):
         """New rows, as the kernels shall see them."""
         if self._preparation is None:
             return X
-        if not isinstance(X, JoinedTable):
-            X = JoinedTable([X], [""], [None])
-        return self._preparation.apply(X)
+        return self._preparation.apply(as_joined(X))
+
+    def _prepared_parts(self, X: Any, block_bytes: int) -> Iterator[Any]:
+        """The same, some rows at a time: scaled numbers take as much as the table."""
+        if self._preparation is None:
+            yield X
+            return
+        table = as_joined(X)
+        warn_of_empty(table)
+        for rows in row_blocks(table.shape[0], 2 * table.shape[1], 8, block_bytes):
+            yield self._preparation.apply(table[rows])
 
     def _reading_agrees(self) -> bool:
         """Whether a file's views, columns and scaling fit together."""
@@ -150,6 +158,11 @@ class RowsEstimator(BaseEstimator):
         tags.input_tags.three_d_array = given
         tags.input_tags.sparse = not given
         return tags
+
+
+def as_joined(X: Any) -> JoinedTable:
+    """One table as the only view; views as they are."""
+    return X if isinstance(X, JoinedTable) else JoinedTable([X], [""], [None])
 
 
 def _require_one_scale(wanted: Any, matrices: bool) -> None:

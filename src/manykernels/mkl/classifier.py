@@ -307,7 +307,7 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
             kernels = self._fit_kernels(specs, *data, settings.storage)
             step = OnlineStep.first(kernels, rows, settings)
         else:
-            X = X[rows.kept]
+            X = self._prepared(X)[rows.kept]
             step = OnlineStep.next(self._model, self._labels, X, rows, settings)
         history = [] if first else self.history_
         result = step.run(np.random.default_rng(seed), history)

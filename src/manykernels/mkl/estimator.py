@@ -190,7 +190,9 @@ class MKLEstimator(Saved, RowsEstimator):
         copied = 0 if table is X else int(getattr(table, "nbytes", 0))
         kept = copied + 32 * n_results * int(getattr(table, "shape", [0])[0])
         block_bytes = bytes_at_a_time(self.memory_limit, kept)
-        return np.asarray(getattr(self._model, evaluate)(table, block_bytes))
+        run = getattr(self._model, evaluate)
+        parts = [run(t, block_bytes) for t in self._prepared_parts(table, block_bytes)]
+        return np.asarray(parts[0] if len(parts) == 1 else np.concatenate(parts))
 
     def _fitted_values(self) -> dict[str, Any]:
         if self._preparation is not None:
