@@ -78,17 +78,8 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
         Relative duality gap to reach.
     max_iter : int, optional
         Rounds at most; None for the solver's default.
-    scale : str, transformer, or dict of these by view, default="auto"
-        What is done to the numbers of a view first, fitted on the training rows and
-        saved with the model: "standard", "robust", "minmax", "log1p", "tfidf", "unit",
-        "impute", "none", several joined by "+", or a transformer of scikit-learn.
-        "auto" standardizes dense views, takes logarithms of sparse counts and rows of
-        unit length, and leaves a single table as it is.
-    missing : {"rescale", "zero", "complete", "refuse"}, default="rescale"
-        What becomes of rows that lack a view: its kernels do not see them, and the
-        others are scaled up for them ("rescale") or not ("zero"); the view is
-        completed from the rows that are nearest in the others ("complete"); or an
-        error.
+    scale, missing : see MKLClassifier
+        Scaling of the numbers of a view, and what becomes of rows that lack one.
     psd : {"check", "clip", "skip"}, default="check"
         What to do about given or custom kernels with negative eigenvalues.
     approximate : {"nystroem", "random_features", None}, default=None
