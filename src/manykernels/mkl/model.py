@@ -35,6 +35,7 @@ from manykernels.norms import LpGroupNorm
 from manykernels.solvers.problem import Expansion
 
 PART = 32  # kernels whose values are held at a time: with more, blocks have few rows
+FEW_VALUES = 2**20  # kernel values that one thread computes
 SUM_ROWS = 4096  # support rows whose features are held at a time
 MOST_BYTES = 2**26  # of kernel values at a time: more is not faster
 FEWEST_BYTES = 2**20  # whatever the limit
@@ -120,12 +121,18 @@ class BlockModel(EvaluatedModel):
         parts = self.used_parts
         if len(parts) == 1:
             return self._part_scores(parts[0], X, block_bytes)
+        n_values = len(X) if isinstance(X, list) else int(X.shape[0])
+        n_values *= self.kernels.n_kernels * max(1, len(self.coef))
         # Threads of our own: those of BLAS wait for each other in small products.
         n_threads = min(available_threads(), len(parts))
+        if n_values < FEW_VALUES:  # starting them takes longer than a few rows
+            n_threads = 1
 
         def work(part: tuple[list[int], KernelSet]) -> Array:
             return self._part_scores(part, X, block_bytes // n_threads)
 
+        if n_threads == 1:
+            return np.sum(list(map(work, parts)), axis=0)
         with one_blas_thread(), ThreadPoolExecutor(n_threads) as pool:
             return np.sum(list(pool.map(work, parts)), axis=0)
 
