@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
-from functools import partial
+from functools import lru_cache, partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, TypeAlias
 
@@ -272,6 +272,12 @@ def _check_approximation(kernel: Kernel) -> None:
         )
 
 
+@lru_cache(maxsize=4096)
+def _text_reads_matrices(text: str) -> bool:
+    kinds = re.findall(KIND, text.lower())
+    return "precomputed" in kinds or "distance" in kinds
+
+
 def reads_matrices(spec: Any) -> bool:
     """Whether kernels read given kernel or distance matrices instead of columns.
 
@@ -283,8 +289,7 @@ def reads_matrices(spec: Any) -> bool:
     (True, False)
     """
     if isinstance(spec, str):
-        kinds = re.findall(KIND, spec.lower())
-        return "precomputed" in kinds or "distance" in kinds
+        return _text_reads_matrices(spec)
     if isinstance(spec, Kernel):
         return spec.family == "given"
     return isinstance(spec, Sequence) and any(map(reads_matrices, spec))

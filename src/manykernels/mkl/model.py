@@ -34,7 +34,7 @@ from manykernels.kernels.parts import kernel_parts
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers.problem import Expansion
 
-PART = 32  # kernels whose values are held at a time: with more, blocks have few rows
+PART = 64  # kernels whose values are held at a time: with more, blocks have few rows
 FEW_VALUES = 2**20  # kernel values that one thread computes
 SUM_ROWS = 4096  # support rows whose features are held at a time
 MOST_BYTES = 2**26  # of kernel values at a time: more is not faster
