@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.datasets import load_wine
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score, r2_score
@@ -74,6 +75,7 @@ def test_shares_of_three_classes_are_those_of_a_loop():
         own = gain[y == k]
         np.testing.assert_allclose(found.per_class[k], own.sum(axis=0) / own.sum())
     assert found.names == model.kernel_names_ and found.n_rows == len(y)
+    assert found.classes.tolist() == [0, 1, 2]
     np.testing.assert_array_equal(found.weight, model.kernel_weights_)
 
 
@@ -437,6 +439,14 @@ def test_given_matrices_are_sliced_in_both_directions(stacked):
     assert held.names == model.kernel_names_ and held.share.sum() == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize("form", [np.ndarray.tolist, sp.coo_array, sp.csr_matrix])
+def test_tables_come_in_every_form(form):
+    X, y = wine()
+    model = mk.MKLClassifier("linear", random_state=0)
+    found = mk.kernel_importance(model, form(X), y.tolist(), cv=3)
+    assert found.share.tolist() == [1.0] and found.std_error.tolist() == [0.0]
+
+
 def test_searches_are_judged_as_well():
     X, y = wine()
     model = mk.MKLClassifierCV("rbf@0-6; rbf@7-12", Cs=[1.0, 10.0], random_state=0)
@@ -484,7 +494,9 @@ def test_frames_ask_for_pandas_in_one_sentence():
         ({"by": "table"}, ValueError, "by must be"),
         ({"n_permutations": -1}, ValueError, "n_permutations must be"),
         ({"y": [7] * 89}, ValueError, r"got \[7\] as well; leave such rows out"),
-        ({"y": [0, 1]}, ValueError, "inconsistent|must have"),
+        ({"y": None}, ValueError, "y must be given"),
+        ({"y": [0, 1]}, ValueError, "[Ii]nconsistent|rows"),
+        ({"y": [0, 1] * 4, "cv": 2}, ValueError, "which are 8, got 89"),
         ({"sample_weight": -np.ones(89)}, ValueError, "must not be negative"),
         ({"cv": [(np.arange(5), np.arange(5, 89))]}, ValueError, "classes"),
     ],

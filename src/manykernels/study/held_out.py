@@ -36,7 +36,8 @@ class HeldOut:
     score: float
     drop: np.ndarray  # (parts,)
     permuted: np.ndarray  # (parts,)
-    train_rows: int = 0  # where folds share them
+    train_rows: int  # 0 where these are not known
+    classes: np.ndarray | None  # the labels, where there are such
 
 
 def examine(
@@ -61,6 +62,7 @@ def examine(
         presence.has.sum(axis=0),
         *_losses(task, parts, presence, settings),
         train_rows,
+        getattr(task, "classes", None),
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from scipy import stats
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -19,7 +20,7 @@ from manykernels.inputs.data import TrainingValues
 from manykernels.inputs.parameters import OneOf, Whole, choose_generator
 from manykernels.inputs.survival import read_times
 from manykernels.inputs.target import in_order
-from manykernels.inputs.views import take
+from manykernels.inputs.views import are_views, take
 from manykernels.study.held_out import HeldOut, Settings, examine
 from manykernels.study.tasks import kind_of, variance_of
 
@@ -47,7 +48,7 @@ class Importance(Bunch):
     total, total_error : float
         The sum of the gains, and its standard error.
     per_class : array of shape (n_classes, n_parts) or None
-        Shares of the margins of the rows of each class.
+        Shares of the margins of the rows of each class, in the order of `classes`.
     per_target : array of shape (n_targets, n_parts) or None
         Shares for each of several targets.
     share_present : array
@@ -172,6 +173,8 @@ def kernel_importance(
        0.0    0.04   0.84   rbf@1-119
     """
     kind = kind_of(estimator)
+    if y is None:
+        raise ValueError("y must be given, got None; pass what X shall predict.")
     OneOf(*BY).check("by", by)
     Whole(low=0, example=20).check("n_permutations", n_permutations)
     settings = Settings(by, int(n_permutations), choose_generator(random_state))
@@ -190,9 +193,10 @@ def kernel_importance(
 
 
 def _as_table(X: Any) -> Any:
-    """Lists of numbers as an array; everything else as it is."""
-    plain = isinstance(X, list) and not all(hasattr(one, "shape") for one in X)
-    return np.asarray(X) if plain else X
+    """Lists of numbers as an array; everything else as it is, but for its rows."""
+    if sp.issparse(X):
+        return sp.csr_array(X)  # has rows
+    return np.asarray(X) if isinstance(X, list | tuple) and not are_views(X) else X
 
 
 # --- cross-fitting --------------------------------------------------------------------
@@ -204,6 +208,7 @@ def _cross_fitted(
     """Clones on the training rows of every split, examined on the others."""
     X, y, weight, groups = data
     y, labels = _target(kind, y)
+    _require_rows(X, len(y))
     if kind == "values":
         values = TrainingValues.of(X, y, weight, center=False)
         variance = variance_of(values.target, values.weight)
@@ -231,6 +236,15 @@ def _target(kind: str, y: Any) -> tuple[np.ndarray, np.ndarray]:
     return found, found
 
 
+def _require_rows(X: Any, n_rows: int) -> None:
+    found = {one.shape[0] for one in (X if isinstance(X, list | tuple) else [X])}
+    if found != {n_rows}:
+        raise ValueError(
+            f"X must have as many rows as y, which are {n_rows}, got "
+            f"{', '.join(map(str, sorted(found)))}; pass as many."
+        )
+
+
 def _require_enough(kind: str, test: np.ndarray) -> None:
     if kind != "labels" and len(test) < 2:
         raise ValueError(
@@ -254,7 +268,8 @@ def _rows(X: Any, rows: np.ndarray, columns: np.ndarray | None) -> Any:
         return take(X, rows)
     if isinstance(X, list | tuple):
         return [_rows(one, rows, columns) for one in X]
-    return X[rows][:, columns]
+    X = X if sp.issparse(X) else np.asarray(X)
+    return X[np.ix_(rows, columns)]
 
 
 # --- from sums to shares --------------------------------------------------------------
@@ -311,6 +326,7 @@ def _means(folds: Sequence[HeldOut]) -> dict[str, Any]:
         "permuted": np.mean([fold.permuted for fold in folds], axis=0),
         "n_rows": sum(len(fold.counts) for fold in folds),
         "n_folds": len(folds),
+        "classes": folds[0].classes,
     }
 
 
