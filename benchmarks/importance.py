@@ -5,7 +5,8 @@ views of pure noise; one RBF kernel with the default width for the 10 columns an
 every noise view; 300 rows to learn from, C = 1. Importance is measured on 1,000 new
 rows, and by 5-fold cross-fitting on the 300 rows alone. "noise" is all noise views
 together, "one view" the noise view that looks best. Intervals are those for 95 %, so
-that one in twenty should miss 0.
+that one in twenty should miss 0. "unequal" lines draw labels, one class more often, and
+compare shares with and without the mean of every kernel's scores taken off.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from manykernels.inputs.groups import GroupKernels
 PS = (1.0, 1.1, 1.5)
 WIDTHS = (2, 20, 200, 1000)
 COUNTS = (1, 5, 20)
+COMMON = (0.5, 0.7, 0.9)  # share of the commoner class
 USEFUL, TRAIN, NEW, SHIFT = 10, 300, 1000, 0.35
 
 
@@ -40,14 +42,21 @@ def main() -> None:
         for count in COUNTS
         for p in PS
     ]
-    report(cases)
-    save("importance", cases=cases, overall=overall(cases), rows=TRAIN, new_rows=NEW)
+    draws = [(common, seed) for common in COMMON for seed in range(options.seeds)]
+    apart = Parallel(options.jobs)(delayed(unequal)(*draw) for draw in draws)
+    classes = [by_class(apart, common) for common in COMMON]
+    report(cases, classes)
+    save("importance", cases=cases, overall=overall(cases), unequal=classes)
 
 
-def data(width: int, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """All rows: useful columns first, then the noise views."""
+def data(
+    width: int, count: int, seed: int, common: float | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """All rows: useful columns first, then the noise views; by turns of both classes."""
     rng = np.random.default_rng([seed, width, count])
     y = np.arange(TRAIN + NEW) % 2
+    if common is not None:
+        y = (rng.random(len(y)) < common).astype(int)
     X = rng.normal(size=(len(y), USEFUL + width * count))
     X[:, :USEFUL] += SHIFT * (2 * y - 1)[:, None]
     return X, y
@@ -84,6 +93,36 @@ def measured(width: int, count: int, seed: int) -> list[dict[str, Any]]:
                 line |= told("crossed ", crossed)
             lines.append(line)
     return lines
+
+
+def unequal(common: float, seed: int) -> dict[str, float]:
+    """The share of 200 columns of noise at p = 1.1, with and without constants."""
+    X, y = data(200, 1, seed, common)
+    with threadpool_limits(limits=1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = mk.MKLClassifier(kernels(200, 1), random_state=0)
+        model.fit(X[:TRAIN], y[:TRAIN])
+        line = {"common": common}
+        for name, center in (("", True), ("plain ", False)):
+            found = mk.kernel_importance(
+                model, X[TRAIN:], y[TRAIN:], center=center, n_permutations=0
+            )
+            line |= told(name, found)
+    return line
+
+
+def by_class(lines: list[dict[str, float]], common: float) -> dict[str, float]:
+    """Means over the seeds, and the range of the shares."""
+    own = [line for line in lines if line["common"] == common]
+    found = {
+        name: float(np.mean([line[name] for line in own]))
+        for name in own[0]
+        if "permuted" not in name
+    }
+    for name in ("share", "plain share"):
+        values = [line[name] for line in own]
+        found |= {f"least {name}": min(values), f"most {name}": max(values)}
+    return found
 
 
 def told(name: str, found: Any) -> dict[str, float]:
@@ -145,8 +184,9 @@ def overall(cases: list[dict[str, Any]]) -> dict[str, float]:
     }
 
 
-def report(cases: list[dict[str, Any]]) -> None:
+def report(cases: list[dict[str, Any]], classes: list[dict[str, float]]) -> None:
     """Print."""
+    show("unequal classes", list(classes[0]), [list(one.values()) for one in classes])
     keys = ["p", "columns", "views", "weight", "share", "least share", "most share"]
     keys += ["most one view", "covers", "drop", "permuted", "accuracy"]
     keys += ["crossed share", "crossed covers"]

@@ -11,7 +11,12 @@ from sklearn.datasets import load_wine
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.model_selection import GroupKFold, KFold, RepeatedStratifiedKFold
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    LeaveOneOut,
+    RepeatedStratifiedKFold,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -43,13 +48,13 @@ def noisy(seed, n_rows=300, noise=200):
     return X, y
 
 
-def margins(parts, y):
+def margins(parts, y, center=True):
     """One row at a time, in the plainest way."""
-    found = []
+    found, mean = [], parts.mean(axis=0) * center
     for part, label in zip(parts, y, strict=True):
         scores = part.sum(axis=0)
         rival = max((k for k in range(len(scores)) if k != label), key=scores.item)
-        found.append([own[label] - own[rival] for own in part])
+        found.append([own[label] - own[rival] for own in part - mean])
     return np.array(found)
 
 
@@ -63,10 +68,11 @@ def jackknife(statistic, n_rows):
 # --- labels ---------------------------------------------------------------------------
 
 
-def test_shares_of_three_classes_are_those_of_a_loop():
+@pytest.mark.parametrize("center", [True, False])
+def test_shares_of_three_classes_are_those_of_a_loop(center):
     model, X, y = fitted()
-    found = mk.kernel_importance(model, X, y)
-    gain = margins(model.kernel_contributions(X), y)
+    found = mk.kernel_importance(model, X, y, center=center)
+    gain = margins(model.kernel_contributions(X), y, center)
     np.testing.assert_allclose(found.share, gain.sum(axis=0) / gain.sum())
     np.testing.assert_allclose(found.gain, gain.mean(axis=0))
     assert found.share.sum() == pytest.approx(1.0)
@@ -81,20 +87,48 @@ def test_shares_of_three_classes_are_those_of_a_loop():
 
 def test_two_classes_are_signed_by_the_label():
     model, X, y = fitted(2)
-    found = mk.kernel_importance(model, X, y)
-    gain = model.kernel_contributions(X) * np.where(y == 1, 1.0, -1.0)[:, None]
+    sign, parts = np.where(y == 1, 1.0, -1.0)[:, None], model.kernel_contributions(X)
+    found = mk.kernel_importance(model, X, y, center=False)
+    gain = parts * sign
     np.testing.assert_allclose(found.share, gain.sum(axis=0) / gain.sum())
-    assert found.per_class.shape == (2, 4)
+    assert found.total == pytest.approx(
+        np.mean(model.decision_function(X) * sign[:, 0])
+    )
+    own = gain[y == 0].sum(axis=0)
+    np.testing.assert_allclose(found.per_class[0], own / own.sum())
+    found = mk.kernel_importance(model, X, y)
+    cov = np.array([np.cov(part, sign[:, 0])[0, 1] for part in parts.T])
+    np.testing.assert_allclose(found.share, cov / cov.sum())
+    np.testing.assert_allclose(found.per_class, [found.share] * 2)
+
+
+def test_a_constant_for_the_common_class_is_no_importance():
+    """Nine of ten rows are of one class: noise tells which, and nothing of a row."""
+    rng = np.random.default_rng(0)
+    y = (rng.random(1300) < 0.9).astype(int)
+    X = rng.normal(size=(1300, 210))
+    X[:, :10] += 0.35 * (2 * y - 1)[:, None]
+    model = mk.MKLClassifier("rbf@0-9; rbf@10-209", random_state=0)
+    model.fit(X[:300], y[:300])
+    found = mk.kernel_importance(model, X[300:], y[300:])
+    low, high = found.interval()
+    assert low[1] <= 0.0 <= high[1] and abs(found.share[1]) <= 0.05
+    plain = mk.kernel_importance(model, X[300:], y[300:], center=False)
+    assert plain.share[1] > 0.2
 
 
 def test_errors_over_rows_are_those_of_the_jackknife():
     model, X, y = fitted()
     found = mk.kernel_importance(model, X, y)
-    gain = margins(model.kernel_contributions(X), y)
-    error = jackknife(lambda i: gain[i].sum(axis=0) / gain[i].sum(), len(y))
-    np.testing.assert_allclose(found.std_error, error, rtol=0.05)
+    parts = model.kernel_contributions(X)
+    means = [margins(np.delete(parts, i, 0), np.delete(y, i)) for i in range(len(y))]
+    shares = np.array([gain.sum(axis=0) / gain.sum() for gain in means])
+    spread = np.sqrt((len(y) - 1) * shares.var(axis=0))
+    np.testing.assert_allclose(found.std_error, spread, rtol=0.05)
+    plain = mk.kernel_importance(model, X, y, center=False)
+    gain = margins(parts, y, center=False)
     mean = jackknife(lambda i: gain[i].mean(axis=0), len(y))
-    np.testing.assert_allclose(found.gain_error, mean, rtol=1e-6)
+    np.testing.assert_allclose(plain.gain_error, mean, rtol=1e-6)
 
 
 def test_scores_without_a_kernel_need_no_fit():
@@ -300,11 +334,13 @@ def test_rows_that_lack_a_view_are_told_apart():
     new, truth = X[60:], y[60:]
     found = mk.kernel_importance(model, new, truth, by="view")
     gain = margins(model.kernel_contributions(new), truth)
+    parts = model.kernel_contributions(new)
     color = ~np.isnan(new.table("color")).any(axis=1)
     assert found.n_present.tolist()[0] == len(truth)
     assert found.n_present.tolist()[2] == color.sum() < len(truth)
     assert found.share[2] == pytest.approx(gain[:, 2].sum() / gain.sum())
-    expected = gain[color, 2].sum() / gain[color].sum()
+    gain = margins(parts[color], truth[color])
+    expected = gain[:, 2].sum() / gain.sum()
     assert found.share_present[2] == pytest.approx(expected)
     assert found.share_present[2] > found.share[2]
 
@@ -492,6 +528,8 @@ def test_frames_ask_for_pandas_in_one_sentence():
             "got Pipeline; pass the estimator itself",
         ),
         ({"by": "table"}, ValueError, "by must be"),
+        ({"center": "yes"}, ValueError, "center must be"),
+        ({"cv": LeaveOneOut()}, ValueError, "at least 2 rows at a time"),
         ({"n_permutations": -1}, ValueError, "n_permutations must be"),
         ({"y": [7] * 89}, ValueError, r"got \[7\] as well; leave such rows out"),
         ({"y": None}, ValueError, "y must be given"),

@@ -16,6 +16,7 @@ class Settings:
     """What all models of a study are asked for."""
 
     by: str
+    center: bool
     n_permutations: int
     rng: np.random.Generator
     variance: np.ndarray | None = None  # of the targets, where there are numbers
@@ -44,7 +45,7 @@ def examine(
     model: Any, X: Any, y: Any, weight: Any, settings: Settings, train_rows: int = 0
 ) -> HeldOut:
     """Gains, and what scores lose, of all parts of a fitted model."""
-    task, kept = read_task(model, X, y, weight, settings.variance)
+    task, kept = read_task(model, X, y, weight, settings.center, settings.variance)
     owners = Owners.of(model, settings.by)
     found = np.asarray(model.kernel_contributions(X))
     presence = Presence.of(model, X, owners, len(found)).take(kept)
@@ -57,7 +58,7 @@ def examine(
         gains.gain * task.weight[:, None],
         gains.count * task.weight,
         task.overlap,
-        _by_output(task, parts, gains.gain),
+        _by_output(task, parts),
         _where_present(task, parts, presence),
         presence.has.sum(axis=0),
         *_losses(task, parts, presence, settings),
@@ -66,13 +67,10 @@ def examine(
     )
 
 
-def _by_output(
-    task: Task, parts: np.ndarray, gain: np.ndarray
-) -> dict[str, np.ndarray]:
+def _by_output(task: Task, parts: np.ndarray) -> dict[str, np.ndarray]:
     """Sums of gains by class, or by target where there are several."""
     if isinstance(task, LabelTask):
-        own = np.eye(len(task.classes))[task.target] * task.weight[:, None]
-        return {"per_class": own.T @ gain}
+        return {"per_class": task.by_class(parts)}
     if isinstance(task, ValueTask) and len(task.variance) > 1:
         gain = task.by_target(parts)
         return {"per_target": np.einsum("i,ifk->kf", task.weight, gain)}

@@ -17,7 +17,7 @@ from sklearn.utils import Bunch, get_tags
 
 from manykernels.base.extras import require_library
 from manykernels.inputs.data import TrainingValues
-from manykernels.inputs.parameters import OneOf, Whole, choose_generator
+from manykernels.inputs.parameters import Flag, OneOf, Whole, choose_generator
 from manykernels.inputs.survival import read_times
 from manykernels.inputs.target import in_order
 from manykernels.inputs.views import are_views, take
@@ -48,7 +48,8 @@ class Importance(Bunch):
     total, total_error : float
         The sum of the gains, and its standard error.
     per_class : array of shape (n_classes, n_parts) or None
-        Shares of the margins of the rows of each class, in the order of `classes`.
+        Shares of the margins of the rows of each class, in the order of `classes`; the
+        same for both of two classes, if centered.
     per_target : array of shape (n_targets, n_parts) or None
         Shares for each of several targets.
     share_present : array
@@ -99,6 +100,7 @@ def kernel_importance(
     by: str = "kernel",
     sample_weight: Any = None,
     groups: Any = None,
+    center: bool = True,
     n_permutations: int = 20,
     random_state: Any = None,
 ) -> Importance:
@@ -108,7 +110,8 @@ def kernel_importance(
     :math:`c_i` the weights of the rows,
 
     - labels: :math:`g_f = a_{f, y_i}(x_i) - a_{f, k_i}(x_i)`, its part of the margin
-      over the class :math:`k_i` that the model finds strongest among the others;
+      over the class :math:`k_i` that the model finds strongest among the others, with
+      the mean of :math:`a_f` over the rows taken off first;
     - numbers: :math:`g_f = (a_f(x_i) - \bar a_f)(y_i - \bar y)`, its part of the
       covariance of prediction and target; several targets are divided by their
       variances and averaged;
@@ -146,6 +149,11 @@ def kernel_importance(
         there; standard errors take rows, not weights, for what was drawn.
     groups : array of shape (n,), optional
         For splitters that keep groups of rows together.
+    center : bool, default=True
+        For labels: take the mean over the unseen rows off every kernel's scores. What
+        is the same for all rows tells the commonest class and nothing of a row; any
+        kernel can serve as such a constant, noise as well. False gives parts of the
+        plain margin. Without effect on two classes that are equally frequent.
     n_permutations : int, default=20
         Shuffles behind `permuted`; 0 for none.
     random_state : int, Generator, RandomState or None
@@ -176,8 +184,10 @@ def kernel_importance(
     if y is None:
         raise ValueError("y must be given, got None; pass what X shall predict.")
     OneOf(*BY).check("by", by)
+    Flag().check("center", center)
     Whole(low=0, example=20).check("n_permutations", n_permutations)
-    settings = Settings(by, int(n_permutations), choose_generator(random_state))
+    generator = choose_generator(random_state)
+    settings = Settings(by, bool(center), int(n_permutations), generator)
     if get_tags(estimator).input_tags.pairwise:
         data = X, y, sample_weight, groups
     else:
@@ -217,7 +227,7 @@ def _cross_fitted(
     weight = None if weight is None else np.asarray(weight)
     splitter = check_cv(cv, labels, classifier=kind != "values")
     for train, test in splitter.split(np.zeros(len(y)), labels, groups):
-        _require_enough(kind, test)
+        _require_enough(kind != "labels" or settings.center, test)
         options = {} if weight is None else {"sample_weight": weight[train]}
         columns = train if pairwise else None
         model = clone(estimator).fit(_rows(X, train, columns), y[train], **options)
@@ -245,11 +255,11 @@ def _require_rows(X: Any, n_rows: int) -> None:
         )
 
 
-def _require_enough(kind: str, test: np.ndarray) -> None:
-    if kind != "labels" and len(test) < 2:
+def _require_enough(centered: bool, test: np.ndarray) -> None:
+    if centered and len(test) < 2:
         raise ValueError(
-            "cv must hold out at least 2 rows at a time for numbers and times, got 1; "
-            "take fewer folds."
+            "cv must hold out at least 2 rows at a time, whose mean is taken off, got "
+            "1; take fewer folds, or center=False for labels."
         )
 
 

@@ -27,11 +27,12 @@ class LabelTask:
     r"""Parts of the margin, :math:`a_{f, y_i}(x_i) - a_{f, k_i}(x_i)`.
 
     :math:`k_i` is the strongest other class of the whole model, so that the parts add
-    up to the margin of the row.
+    up to the margin of the row. `center` first takes the mean over the rows off every
+    :math:`a_f`: a constant that favors the commonest class then gains nothing.
 
     Examples
     --------
-    >>> task = LabelTask(np.array([0, 1]), np.ones(2), np.array(["a", "b"]))
+    >>> task = LabelTask(np.array([0, 1]), np.ones(2), np.array(["a", "b"]), False)
     >>> task.gains(np.array([[-2.0, 0.5], [3.0, 1.0]])).gain.tolist()
     [[2.0, -0.5], [3.0, 1.0]]
     """
@@ -39,18 +40,42 @@ class LabelTask:
     target: np.ndarray  # (rows,) positions of the classes
     weight: np.ndarray  # (rows,)
     classes: np.ndarray
+    center: bool = True
 
     overlap = 1  # rows that a gain depends on
 
     def gains(self, parts: np.ndarray) -> Gains:
         """From parts of shape (rows, parts), or with the classes behind."""
-        rows, ones = np.arange(len(self.target)), np.ones(len(self.target))
+        # The mean direction adds nothing to sums of centered parts, but errors of a
+        # covariance are those with both means taken off.
+        towards = self._centered(self._directions(parts))
+        gain = np.einsum("ifk,ik->if", self._deep(parts), towards)
+        return Gains(gain, np.ones(len(self.target)))
+
+    def by_class(self, parts: np.ndarray) -> np.ndarray:
+        """Sums over the rows of every class, shape (classes, parts)."""
+        towards = self._directions(parts) * self.weight[:, None]
+        gain = np.einsum("ifk,ik->if", self._deep(parts), towards)
+        return np.asarray(np.eye(len(self.classes))[self.target].T @ gain)
+
+    def _directions(self, parts: np.ndarray) -> np.ndarray:
+        """1 for the true class and -1 for its rival; the sign of one difference."""
         if parts.ndim == 2:
-            return Gains(parts * (2.0 * self.target - 1.0)[:, None], ones)
-        others = parts.sum(axis=1)
+            return (2.0 * self.target - 1.0)[:, None]
+        rows, others = np.arange(len(self.target)), parts.sum(axis=1)
         others[rows, self.target] = -np.inf
-        rival = others.argmax(axis=1)
-        return Gains(parts[rows, :, self.target] - parts[rows, :, rival], ones)
+        found = np.zeros_like(others)
+        found[rows, others.argmax(axis=1)] = -1.0
+        found[rows, self.target] = 1.0
+        return found
+
+    def _deep(self, parts: np.ndarray) -> np.ndarray:
+        return self._centered(parts.reshape(*parts.shape[:2], -1))
+
+    def _centered(self, values: np.ndarray) -> np.ndarray:
+        if not self.center:
+            return values
+        return np.asarray(values - np.average(values, axis=0, weights=self.weight))
 
     def score(self, scores: np.ndarray) -> float:
         """The accuracy."""
@@ -181,12 +206,12 @@ def kind_of(estimator: Any) -> str:
 
 
 def read_task(
-    model: Any, X: Any, y: Any, sample_weight: Any, variance: Any = None
+    model: Any, X: Any, y: Any, sample_weight: Any, center: bool, variance: Any = None
 ) -> tuple[Task, np.ndarray]:
     """What is to be predicted, and which rows count: those of positive weight."""
     kind = kind_of(model)
     if kind == "labels":
-        return _labels(model, X, y, sample_weight)
+        return _labels(model, X, y, sample_weight, center)
     if kind == "times":
         times = TrainingTimes.of(X, y, sample_weight, log=False)
         return TimeTask(times.target, times.weight), times.kept
@@ -203,7 +228,9 @@ def read_task(
     return task, values.kept
 
 
-def _labels(model: Any, X: Any, y: Any, weight: Any) -> tuple[LabelTask, np.ndarray]:
+def _labels(
+    model: Any, X: Any, y: Any, weight: Any, center: bool
+) -> tuple[LabelTask, np.ndarray]:
     known = model.classes_
     unknown = np.setdiff1d(np.asarray(y), known)
     if len(unknown):
@@ -212,7 +239,7 @@ def _labels(model: Any, X: Any, y: Any, weight: Any) -> tuple[LabelTask, np.ndar
             f"{unknown.tolist()} as well; leave such rows out, or stratify the folds."
         )
     rows = TrainingLabels.of(X, y, weight, classes=known)
-    return LabelTask(rows.target, rows.weight, known), rows.kept
+    return LabelTask(rows.target, rows.weight, known, center), rows.kept
 
 
 def variance_of(target: np.ndarray, weight: np.ndarray) -> np.ndarray:
