@@ -24,8 +24,12 @@ import manykernels as mk
 from manykernels.inputs.groups import GroupKernels
 
 PS = (1.0, 1.1, 1.5)
-WIDTHS = (2, 20, 200, 1000)
-COUNTS = (1, 5, 20)
+# Columns of a noise view, and how many such views.
+NOISE = tuple(
+    (w, v)
+    for v, widths in ((1, (2, 20, 200, 1000)), (5, (20, 200)), (20, (2, 200, 1000)))
+    for w in widths
+)
 COMMON = (0.5, 0.7, 0.9)  # share of the commoner class
 USEFUL, TRAIN, NEW, SHIFT = 10, 300, 1000, 0.35
 
@@ -33,13 +37,12 @@ USEFUL, TRAIN, NEW, SHIFT = 10, 300, 1000, 0.35
 def main() -> None:
     """Measure, print and store."""
     options = parse(__doc__, seeds=(20, "data sets"), jobs=(2, "processes"))
-    cells = [(w, v, s) for w in WIDTHS for v in COUNTS for s in range(options.seeds)]
+    cells = [(*noise, s) for noise in NOISE for s in range(options.seeds)]
     found = Parallel(options.jobs)(delayed(measured)(*cell) for cell in cells)
     lines = [line for several in found for line in several]
     cases = [
         summary(lines, p=p, columns=width, views=count)
-        for width in WIDTHS
-        for count in COUNTS
+        for width, count in NOISE
         for p in PS
     ]
     draws = [(common, seed) for common in COMMON for seed in range(options.seeds)]
@@ -52,7 +55,7 @@ def main() -> None:
 def data(
     width: int, count: int, seed: int, common: float | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """All rows: useful columns first, then the noise views; by turns of both classes."""
+    """All rows: useful columns, then the noise views; by turns of both classes."""
     rng = np.random.default_rng([seed, width, count])
     y = np.arange(TRAIN + NEW) % 2
     if common is not None:
@@ -82,7 +85,7 @@ def measured(width: int, count: int, seed: int) -> list[dict[str, Any]]:
             model.fit(X[train], y[train])
             options: dict[str, Any] = {"n_permutations": 5, "random_state": seed}
             both = mk.kernel_importance(model, X[new], y[new], by="view", **options)
-            each = mk.kernel_importance(model, X[new], y[new], **options)
+            each = mk.kernel_importance(model, X[new], y[new], n_permutations=0)
             line = {"p": p, "columns": width, "views": count}
             line |= told("", both) | {"one view": float(each.share[1:].max())}
             if count == 1:
