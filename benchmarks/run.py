@@ -41,6 +41,7 @@ LONG = (
     "mnist_speed",
     "mnist_large",
     "missing_views",
+    "importance",
     "scaling",
     "storages",
     "streaming",

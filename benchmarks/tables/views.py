@@ -100,3 +100,59 @@ def missing_at_predict(load: Load, _: str) -> Rows:
 
 def _with_error(one: dict[str, Any]) -> str:
     return f"{100 * one['mean']:.1f} ± {100 * one['error']:.1f}"
+
+
+def noise_importance(load: Load, _: str) -> Rows:
+    """Views of noise: their weight, and their share on new rows."""
+    cases = load("importance")["cases"]
+    ps = sorted({case["p"] for case in cases})
+    head = ["noise views × columns"]
+    for p in ps:
+        head += [f"weight, p = {p:g}", f"share, p = {p:g}"]
+    head += ["one view at most", "intervals with 0"]
+    rows: Rows = [head]
+    for views, columns in sorted({(c["views"], c["columns"]) for c in cases}):
+        own = [c for c in cases if (c["views"], c["columns"]) == (views, columns)]
+        row = [f"{views} × {columns:,}"]
+        for case in own:
+            row += [f"{case['weight']:.2f}", _share(case, "share")]
+        best = max(case["most one view"] for case in own)
+        row += [f"{best:.3f}", percent(np.mean([c["covers"] for c in own]), 0)]
+        rows.append(row)
+    return rows
+
+
+def crossed_importance(load: Load, _: str) -> Rows:
+    """The same for one noise view, by cross-fitting on the training rows alone."""
+    cases = [c for c in load("importance")["cases"] if c["views"] == 1]
+    head = ["noise columns", "p", "weight", "share", "standard error"]
+    rows: Rows = [[*head, "spread over data sets", "intervals with 0"]]
+    for case in cases:
+        rows.append(
+            [
+                f"{case['columns']:,}",
+                f"{case['p']:g}",
+                f"{case['crossed weight']:.2f}",
+                _share(case, "crossed share"),
+                f"{case['crossed error']:.3f}",
+                f"{case['spread of crossed share']:.3f}",
+                percent(case["crossed covers"], 0),
+            ]
+        )
+    return rows
+
+
+def unequal_importance(load: Load, _: str) -> Rows:
+    """Noise where one class is commoner: constants taken off, and not."""
+    rows: Rows = [["commoner class", "weight", "share", "intervals with 0"]]
+    rows[0].append("share, `center=False`")
+    for case in load("importance")["unequal"]:
+        row = [percent(case["common"], 0), f"{case['weight']:.2f}"]
+        row += [_share(case, "share"), percent(case["covers"], 0)]
+        rows.append([*row, _share(case, "plain share")])
+    return rows
+
+
+def _share(case: dict[str, Any], name: str) -> str:
+    ends = f"{case[f'least {name}']:.2f} to {case[f'most {name}']:.2f}"
+    return f"{case[name]:.3f} ({ends})"

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         norms,
         products,
         solvers,
+        study,
         trees,
     )
     from manykernels.banks import Storage
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     )
     from manykernels.products import PolynomialMKLClassifier, PolynomialMKLRegressor
     from manykernels.solvers.budget import Budget
+    from manykernels.study import kernel_importance
     from manykernels.trees import DependencyParser
 
 __version__ = "0.1.0"
@@ -59,6 +61,7 @@ __all__ = [
     "datasets",
     "group_kernels",
     "kernel_alignments",
+    "kernel_importance",
     "kernels",
     "load",
     "losses",
@@ -68,6 +71,7 @@ __all__ = [
     "read_gmt",
     "report",
     "solvers",
+    "study",
     "trees",
     "warm_up",
 ]
@@ -89,6 +93,7 @@ HOMES = {
     "group_kernels": "inputs.groups",
     "concordance_index": "mkl",
     "kernel_alignments": "mkl",
+    "kernel_importance": "study",
     "load": "files",
     "rank_kernels": "mkl",
     "read_gmt": "inputs.gmt",

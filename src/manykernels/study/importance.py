@@ -1,0 +1,386 @@
+"""Which kernels a model may be believed to need: shares of what holds on new rows."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy import stats
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import check_cv
+from sklearn.utils import Bunch, get_tags
+
+from manykernels.base.extras import require_library
+from manykernels.inputs.data import TrainingValues
+from manykernels.inputs.parameters import Flag, OneOf, Whole, choose_generator
+from manykernels.inputs.survival import read_times
+from manykernels.inputs.target import in_order
+from manykernels.inputs.views import are_views, take
+from manykernels.study.held_out import HeldOut, Settings, examine
+from manykernels.study.tasks import kind_of, variance_of
+
+BY = ("kernel", "view")
+
+
+class Importance(Bunch):
+    """Shares of what a model gains on unseen rows, with standard errors.
+
+    A dictionary whose entries are attributes as well; arrays have an entry per part,
+    in the order of `names`: kernels, or views.
+
+    Attributes
+    ----------
+    names : list of str
+    share : array
+        Sums to one. NaN, with a warning, where the model gains nothing.
+    std_error : array
+        Of the shares.
+    weight : array
+        Kernel weights, for comparison: means over folds, sums over a view's kernels.
+    gain, gain_error : array
+        What shares are shares of: the mean margin, the covariance with the target over
+        its variance, or the mean difference of log times over pairs.
+    total, total_error : float
+        The sum of the gains, and its standard error.
+    per_class : array of shape (n_classes, n_parts) or None
+        Shares of the margins of the rows of each class, in the order of `classes`; the
+        same for both of two classes, if centered.
+    per_target : array of shape (n_targets, n_parts) or None
+        Shares for each of several targets.
+    share_present : array
+        The share among the rows that have what the part reads: the same as `share`
+        unless rows lack views.
+    n_present : int array
+        How many such rows there are.
+    score : float
+        Accuracy, R^2 or concordance on the unseen rows; the mean over folds.
+    drop : array
+        What the score loses without the part, all else unchanged.
+    permuted : array
+        What it loses with the rows of the part shuffled; the mean over permutations.
+    n_rows : int
+        Unseen rows; each counts once for every time that it was held out.
+    n_folds : int
+        1 for one set of unseen rows.
+    """
+
+    def interval(self, level: float = 0.95) -> np.ndarray:
+        """Lower and upper ends of Student's intervals of the shares, shape (2, n)."""
+        units = self.n_folds if self.n_folds > 1 else self.n_rows
+        half = stats.t.ppf(0.5 + 0.5 * level, max(units - 1, 1)) * self.std_error
+        return np.array([self.share - half, self.share + half])
+
+    def to_frame(self) -> Any:
+        """A pandas data frame with a line per part, largest share first."""
+        pandas = require_library("pandas", "cli")
+        columns = ("share", "std_error", "weight", "drop", "permuted")
+        data = {name: self[name] for name in (*columns, "share_present", "n_present")}
+        frame = pandas.DataFrame(data, pandas.Index(self.names, name=self.by))
+        return frame.sort_values("share", ascending=False, kind="stable")
+
+    def __repr__(self) -> str:
+        """A line per part."""
+        lines = [f"{'share':>8} {'error':>6} {'weight':>6}"]
+        values = zip(self.share, self.std_error, self.weight, self.names, strict=True)
+        lines += [f"{s:8.3f} {e:6.3f} {w:6.3f}  {name}" for s, e, w, name in values]
+        return "\n".join(lines)
+
+
+def kernel_importance(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    cv: Any = None,
+    by: str = "kernel",
+    sample_weight: Any = None,
+    groups: Any = None,
+    center: bool = True,
+    n_permutations: int = 20,
+    random_state: Any = None,
+) -> Importance:
+    r"""share_f = sum_i c_i g_f(x_i, y_i) / sum_f sum_i c_i g_f(x_i, y_i), unseen rows.
+
+    With :math:`a_f(x)` the part of kernel f in the scores, :math:`\sum_f a_f = s`, and
+    :math:`c_i` the weights of the rows,
+
+    - labels: :math:`g_f = a_{f, y_i}(x_i) - a_{f, k_i}(x_i)`, its part of the margin
+      over the class :math:`k_i` that the model finds strongest among the others, with
+      the mean of :math:`a_f` over the rows taken off first;
+    - numbers: :math:`g_f = (a_f(x_i) - \bar a_f)(y_i - \bar y)`, its part of the
+      covariance of prediction and target; several targets are divided by their
+      variances and averaged;
+    - times: :math:`g_f = \sum_j (a_f(x_j) - a_f(x_i))` over the rows j that are later
+      than the event of row i: its part of what tells comparable pairs apart.
+
+    Kernel weights are no importance: a kernel on many columns of noise is nearly the
+    identity, fits any training labels, and gets a large weight. On new rows it says
+    nothing, and its share is zero but for chance.
+
+    Standard errors are those of a ratio of sums. On one set of rows they speak of the
+    choice of these rows, with the model given (with times, by the jackknife over rows).
+    With `cv` they come from the differences between folds, whose squares are multiplied
+    by 1 / n_folds + n_test / n_train: folds share training rows, and repeats share all
+    rows, so that more repeats do not make more data (Nadeau and Bengio, 2003).
+
+    Parameters
+    ----------
+    estimator : MKLClassifier, MKLRegressor, MKLSurvival, or a relative of these
+        Fitted on other rows, unless `cv` is given.
+    X : table, views or kernel matrices
+        Rows that the estimator has not seen; with `cv` all rows, and matrices of all
+        rows against all rows.
+    y : array
+        Labels, numbers, or times and events, as in `fit`.
+    cv : int, splitter or iterable, optional
+        Cross-fit: clones of the estimator are fitted on the training rows of every
+        split and judged on the others. Repeated splitters are fine.
+    by : {"kernel", "view"}, default="kernel"
+        "view" sums the kernels of each view of a model fitted on several tables, of
+        each group of :func:`manykernels.group_kernels`, or else those on the same
+        columns. A kernel that reads several views is a part of its own.
+    sample_weight : array of shape (n,), optional
+        Of the rows; clones are fitted with them as well. A row of weight zero is not
+        there; standard errors take rows, not weights, for what was drawn.
+    groups : array of shape (n,), optional
+        For splitters that keep groups of rows together.
+    center : bool, default=True
+        For labels: take the mean over the unseen rows off every kernel's scores. What
+        is the same for all rows tells the commonest class and nothing of a row; any
+        kernel can serve as such a constant, noise as well. False gives parts of the
+        plain margin. Without effect on two classes that are equally frequent.
+    n_permutations : int, default=20
+        Shuffles behind `permuted`; 0 for none.
+    random_state : int, Generator, RandomState or None
+        Of the shuffles.
+
+    Returns
+    -------
+    Importance
+        `names`, `share`, `std_error`, `drop`, `permuted` and more, see
+        :class:`manykernels.study.Importance`. Nothing is fitted again for `drop` and
+        `permuted`: scores are sums of parts, so one part can be taken out, or its rows
+        exchanged, exactly (but for `missing="complete"`, where completed rows stay).
+
+    Examples
+    --------
+    >>> import manykernels as mk
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = rng.normal(size=(400, 120)), np.arange(400) % 2
+    >>> X[:, 0] += 2 * y  # one column says something
+    >>> model = mk.MKLClassifier("rbf@0; rbf@1-119", random_state=0)
+    >>> found = kernel_importance(model.fit(X[:200], y[:200]), X[200:], y[200:])
+    >>> found
+       share  error weight
+       1.0    0.04   0.16   rbf@0
+       0.0    0.04   0.84   rbf@1-119
+    """
+    kind = kind_of(estimator)
+    if y is None:
+        raise ValueError("y must be given, got None; pass what X shall predict.")
+    OneOf(*BY).check("by", by)
+    Flag().check("center", center)
+    Whole(low=0, example=20).check("n_permutations", n_permutations)
+    generator = choose_generator(random_state)
+    settings = Settings(by, bool(center), int(n_permutations), generator)
+    if get_tags(estimator).input_tags.pairwise:
+        data = X, y, sample_weight, groups
+    else:
+        data = in_order(_as_table(X), y, sample_weight, groups)
+    if cv is not None:
+        return summarize(list(_cross_fitted(estimator, kind, data, cv, settings)), by)
+    if not hasattr(estimator, "kernel_weights_"):
+        raise NotFittedError(
+            f"estimator must be fitted on other rows, got an {type(estimator).__name__}"
+            " that is not fitted; call fit first, or pass cv=5 to cross-fit."
+        )
+    return summarize([examine(estimator, *data[:3], settings)], by)
+
+
+def _as_table(X: Any) -> Any:
+    """Lists of numbers as an array; everything else as it is, but for its rows."""
+    if sp.issparse(X):
+        return sp.csr_array(X)  # has rows
+    return np.asarray(X) if isinstance(X, list | tuple) and not are_views(X) else X
+
+
+# --- cross-fitting --------------------------------------------------------------------
+
+
+def _cross_fitted(
+    estimator: Any, kind: str, data: Sequence[Any], cv: Any, settings: Settings
+) -> Iterator[HeldOut]:
+    """Clones on the training rows of every split, examined on the others."""
+    X, y, weight, groups = data
+    y, labels = _target(kind, y)
+    _require_rows(X, len(y))
+    if kind == "values":
+        values = TrainingValues.of(X, y, weight, center=False)
+        variance = variance_of(values.target, values.weight)
+        settings = replace(settings, variance=variance)
+    pairwise = get_tags(estimator).input_tags.pairwise
+    weight = None if weight is None else np.asarray(weight)
+    splitter = check_cv(cv, labels, classifier=kind != "values")
+    for train, test in splitter.split(np.zeros(len(y)), labels, groups):
+        _require_enough(kind != "labels" or settings.center, test)
+        options = {} if weight is None else {"sample_weight": weight[train]}
+        columns = train if pairwise else None
+        model = clone(estimator).fit(_rows(X, train, columns), y[train], **options)
+        _require_all_classes(model, labels)
+        own = None if weight is None else weight[test]
+        new = _rows(X, test, columns)
+        yield examine(model, new, y[test], own, settings, len(train))
+
+
+def _target(kind: str, y: Any) -> tuple[np.ndarray, np.ndarray]:
+    """y as an array that can be sliced, and what folds are stratified by."""
+    if kind == "times":
+        time, event = read_times(y)
+        return np.column_stack([time, event]), event
+    found = np.asarray(y)
+    return found, found
+
+
+def _require_rows(X: Any, n_rows: int) -> None:
+    found = {one.shape[0] for one in (X if isinstance(X, list | tuple) else [X])}
+    if found != {n_rows}:
+        raise ValueError(
+            f"X must have as many rows as y, which are {n_rows}, got "
+            f"{', '.join(map(str, sorted(found)))}; pass as many."
+        )
+
+
+def _require_enough(centered: bool, test: np.ndarray) -> None:
+    if centered and len(test) < 2:
+        raise ValueError(
+            "cv must hold out at least 2 rows at a time, whose mean is taken off, got "
+            "1; take fewer folds, or center=False for labels."
+        )
+
+
+def _require_all_classes(model: Any, labels: np.ndarray) -> None:
+    known = getattr(model, "classes_", None)
+    if known is not None and len(known) < len(np.unique(labels)):
+        raise ValueError(
+            f"every split must train on rows of all {len(np.unique(labels))} classes, "
+            f"got one with {len(known)}; take fewer folds, or stratify them."
+        )
+
+
+def _rows(X: Any, rows: np.ndarray, columns: np.ndarray | None) -> Any:
+    """Some rows; of kernel matrices, between these and the training rows."""
+    if columns is None:
+        return take(X, rows)
+    if isinstance(X, list | tuple):
+        return [_rows(one, rows, columns) for one in X]
+    X = X if sp.issparse(X) else np.asarray(X)
+    return X[np.ix_(rows, columns)]
+
+
+# --- from sums to shares --------------------------------------------------------------
+
+
+def summarize(folds: Sequence[HeldOut], by: str) -> Importance:
+    """Shares and errors of all folds together."""
+    gains, counts, inflation = _units(folds)
+    totals = gains.sum(axis=1)
+    mean, mean_error = ratio(gains, counts, inflation)
+    total, total_error = (
+        float(v[0]) for v in ratio(totals[:, None], counts, inflation)
+    )
+    _warn_unless_positive(total, total_error)
+    share, error = ratio(gains, totals, inflation)
+    outputs = {
+        name: _shares(np.sum([fold.by_output[name] for fold in folds], axis=0))
+        for name in folds[0].by_output
+    }
+    return Importance(
+        by=by,
+        names=folds[0].names,
+        share=share,
+        std_error=error,
+        gain=mean,
+        gain_error=mean_error,
+        total=total,
+        total_error=total_error,
+        **{"per_class": None, "per_target": None, **outputs},
+        **_means(folds),
+    )
+
+
+def _units(folds: Sequence[HeldOut]) -> tuple[np.ndarray, np.ndarray, float]:
+    """Gains and counts of what errors are over, and what stands for 1 / n there."""
+    if len(folds) == 1:
+        only = folds[0]
+        return only.gains, only.counts, only.overlap**2 / len(only.counts)
+    gains = np.array([fold.gains.sum(axis=0) for fold in folds])
+    counts = np.array([fold.counts.sum() for fold in folds])
+    tested = np.mean([len(fold.counts) / fold.train_rows for fold in folds])
+    return gains, counts, 1.0 / len(folds) + float(tested)
+
+
+def _means(folds: Sequence[HeldOut]) -> dict[str, Any]:
+    """What is a plain mean or sum over the folds."""
+    present = np.sum([fold.where_present for fold in folds], axis=0)
+    return {
+        "weight": np.mean([fold.kernel_weight for fold in folds], axis=0),
+        "share_present": _divided(present[0], present[1]),
+        "n_present": np.sum([fold.n_present for fold in folds], axis=0),
+        "score": float(np.mean([fold.score for fold in folds])),
+        "drop": np.mean([fold.drop for fold in folds], axis=0),
+        "permuted": np.mean([fold.permuted for fold in folds], axis=0),
+        "n_rows": sum(len(fold.counts) for fold in folds),
+        "n_folds": len(folds),
+        "classes": folds[0].classes,
+    }
+
+
+def ratio(
+    above: np.ndarray, below: np.ndarray, inflation: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """sum(above) / sum(below) and its standard error over rows or folds.
+
+    The error is that of the mean of the linearized deviations
+    u = (above - ratio * below) / mean(below), with `inflation` in place of 1 / n. NaN
+    where the sum below is not positive.
+
+    Examples
+    --------
+    >>> ratio(np.array([[1.0], [3.0]]), np.ones(2), 1 / 2)
+    (array([2.]), array([1.]))
+    """
+    n, whole = len(below), below.sum()
+    if not whole > 0.0:
+        nothing = np.full(above.shape[1], np.nan)
+        return nothing, nothing.copy()
+    found = above.sum(axis=0) / whole
+    deviation = (above - found * below[:, None]) * (n / whole)
+    variance = np.sum(deviation**2, axis=0) / max(n - 1, 1)
+    return found, np.sqrt(inflation * variance)
+
+
+def _shares(sums: np.ndarray) -> np.ndarray:
+    """Every row divided by its sum."""
+    return _divided(sums, sums.sum(axis=1, keepdims=True))
+
+
+def _divided(above: np.ndarray, below: np.ndarray) -> np.ndarray:
+    out = np.full(above.shape, np.nan)
+    return np.divide(above, below, out=out, where=below > 0.0)
+
+
+def _warn_unless_positive(total: float, error: float) -> None:
+    if total > 2.0 * error:
+        return
+    what = "are shares of little" if total > 0.0 else "mean nothing and are NaN"
+    warnings.warn(
+        f"The model gains {total:.3g} +- {error:.2g} on the unseen rows, which is not "
+        f"clearly above zero: shares {what}; look at `gain`, `drop` and `score`.",
+        UserWarning,
+        stacklevel=3,
+    )
