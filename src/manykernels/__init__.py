@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         norms,
         products,
         solvers,
+        study,
         trees,
     )
     from manykernels.banks import Storage
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     )
     from manykernels.products import PolynomialMKLClassifier, PolynomialMKLRegressor
     from manykernels.solvers.budget import Budget
+    from manykernels.study import permutation_test, weight_stability
     from manykernels.trees import DependencyParser
 
 __version__ = "0.1.0"
@@ -67,13 +69,16 @@ __all__ = [
     "load",
     "losses",
     "norms",
+    "permutation_test",
     "products",
     "rank_kernels",
     "read_gmt",
     "report",
     "solvers",
+    "study",
     "trees",
     "warm_up",
+    "weight_stability",
 ]
 
 # Imported when asked for: a fit needs few of the rooms, and `load` only one.
@@ -96,9 +101,11 @@ HOMES = {
     "consensus_kernel": "mkl",
     "kernel_alignments": "mkl",
     "load": "files",
+    "permutation_test": "study",
     "rank_kernels": "mkl",
     "read_gmt": "inputs.gmt",
     "warm_up": "mkl",
+    "weight_stability": "study",
 }
 
 
