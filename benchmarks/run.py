@@ -35,6 +35,7 @@ CONTESTS = (  # have a quick version
     "svrg_epochs",
     "gap_against_time",
     "groups",
+    "stability",
     "view_defaults",
 )
 LONG = (

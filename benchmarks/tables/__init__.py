@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contest.tables import TABLES as CONTESTS
 from contest.tables import Load, Rows
 
-from tables import classification, solving, structured, survival, views
+from tables import classification, solving, stability, structured, survival, views
 
 TABLES: dict[str, Callable[[Load, str], Rows]] = {
     **CONTESTS,
@@ -46,6 +46,8 @@ TABLES: dict[str, Callable[[Load, str], Rows]] = {
     "mirror_data_sets": structured.mirror_data_sets,
     "ocr": structured.ocr,
     "groups": views.groups,
+    "stability": stability.seconds,
+    "permutation": stability.p_values,
     "view_defaults": views.view_defaults,
     "view_families": views.view_families,
     "view_gains": views.view_gains,

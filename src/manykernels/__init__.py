@@ -28,14 +28,20 @@ if TYPE_CHECKING:
         MKLRegressor,
         MKLRegressorCV,
         MKLSurvival,
+        combined_kernel,
         concordance_index,
+        consensus_kernel,
         kernel_alignments,
         rank_kernels,
         warm_up,
     )
     from manykernels.products import PolynomialMKLClassifier, PolynomialMKLRegressor
     from manykernels.solvers.budget import Budget
-    from manykernels.study import kernel_importance
+    from manykernels.study import (
+        kernel_importance,
+        permutation_test,
+        weight_stability,
+    )
     from manykernels.trees import DependencyParser
 
 __version__ = "0.1.0"
@@ -56,8 +62,10 @@ __all__ = [
     "__version__",
     "banks",
     "chains",
+    "combined_kernel",
     "compare",
     "concordance_index",
+    "consensus_kernel",
     "datasets",
     "group_kernels",
     "kernel_alignments",
@@ -66,6 +74,7 @@ __all__ = [
     "load",
     "losses",
     "norms",
+    "permutation_test",
     "products",
     "rank_kernels",
     "read_gmt",
@@ -74,6 +83,7 @@ __all__ = [
     "study",
     "trees",
     "warm_up",
+    "weight_stability",
 ]
 
 # Imported when asked for: a fit needs few of the rooms, and `load` only one.
@@ -91,13 +101,17 @@ HOMES = {
     "Storage": "banks",
     "Views": "inputs.views",
     "group_kernels": "inputs.groups",
+    "combined_kernel": "mkl",
     "concordance_index": "mkl",
+    "consensus_kernel": "mkl",
     "kernel_alignments": "mkl",
     "kernel_importance": "study",
     "load": "files",
+    "permutation_test": "study",
     "rank_kernels": "mkl",
     "read_gmt": "inputs.gmt",
     "warm_up": "mkl",
+    "weight_stability": "study",
 }
 
 

@@ -7,7 +7,13 @@ from matplotlib.figure import Figure
 from sklearn.datasets import load_iris
 
 from manykernels import MKLClassifier
-from manykernels.report import plot_convergence, plot_fit, plot_gap, plot_weights
+from manykernels.report import (
+    plot_alignments,
+    plot_convergence,
+    plot_fit,
+    plot_gap,
+    plot_weights,
+)
 from manykernels.report.pictures import COLORS, weight_bars
 from manykernels.solvers import Epoch
 
@@ -104,3 +110,31 @@ def test_matplotlib_is_loaded_only_when_needed():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "False"
+
+
+def test_alignments_stand_next_to_those_they_are_like():
+    alike = np.array([[1.0, 0.1, 0.9], [0.1, 1.0, 0.2], [0.9, 0.2, 1.0]])
+    figure = plot_alignments(alike, ["a", "b", "c"])
+    names = [text.get_text() for text in figure.axes[0].get_yticklabels()]
+    assert abs(names.index("a") - names.index("c")) == 1
+    order = ["abc".index(name) for name in names]
+    shown = figure.axes[0].images[0].get_array()
+    np.testing.assert_array_equal(shown, alike[np.ix_(order, order)])
+    assert "0.90" in {text.get_text() for text in figure.axes[0].texts}
+
+
+def test_many_alignments_have_no_labels(ax):
+    assert plot_alignments(np.eye(60), ax=ax) is ax.figure
+    assert not ax.get_yticklabels() and not ax.texts
+
+
+@pytest.mark.parametrize(
+    ("values", "names", "message"),
+    [
+        (np.ones((2, 3)), None, r"got \(2, 3\)"),
+        (np.eye(3), ["a"], "one entry for each of 3 kernels, got 1"),
+    ],
+)
+def test_alignments_of_another_shape_are_refused(values, names, message):
+    with pytest.raises(ValueError, match=message):
+        plot_alignments(values, names)

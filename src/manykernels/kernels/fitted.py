@@ -292,7 +292,7 @@ class KernelSet(CheckedKernels):
         """
         width = self.n_kernels * max(1, self.n_reference)
         if isinstance(self.groups[0], GivenGroup):
-            sides = self._new_rows(X_new)
+            sides = self.new_rows(X_new)
             parts = row_blocks(len(sides[0]), width, self.dtype.itemsize, block_bytes)
             return self._cross_blocks(sides, parts)
         X_new = self._read_table(X_new)
@@ -310,7 +310,7 @@ class KernelSet(CheckedKernels):
                 "k(x, x) of new rows is known for kernels on feature columns only, got "
                 "given matrices; compute it where the matrices come from."
             )
-        sides = self._new_rows(X_new)
+        sides = self.new_rows(X_new)
         out = np.empty((self.n_kernels, len(sides[0])))
         for group, rows in zip(self.groups, sides, strict=True):
             for f in group.members:
@@ -373,7 +373,7 @@ class KernelSet(CheckedKernels):
         For data that arrives in parts; given matrices, clipped kernels and centered
         kernels without explicit features cannot grow.
         """
-        return extended(self, self._new_rows(X_new))
+        return extended(self, self.new_rows(X_new))
 
     def features(self) -> list[Any] | None:
         """Explicit Phi_f of the reference rows with Phi_f Phi_f^T = kernel f.
@@ -410,7 +410,7 @@ class KernelSet(CheckedKernels):
                 "explicit features need Linear, Cosine and Constant kernels only, or "
                 f"approximate ones, got {', '.join(self.names)}; use cross instead."
             )
-        return final_features(self, self._new_rows(X_new), new=True)
+        return final_features(self, self.new_rows(X_new), new=True)
 
     @property
     def is_explicit(self) -> bool:
@@ -487,7 +487,7 @@ class KernelSet(CheckedKernels):
     ) -> Iterator[tuple[slice, Values]]:
         """Yield (part, block) for parts of a table: prepared rows take more than it."""
         for part in parts:
-            sides = self._new_rows(take_rows(X_new, part))
+            sides = self.new_rows(take_rows(X_new, part))
             for _, block in self._cross_blocks(sides, [slice(0, len(sides[0]))]):
                 yield part, block
 
@@ -496,7 +496,7 @@ class KernelSet(CheckedKernels):
         chosen = [group.rows.values.shape[1] for group in self.groups]
         return 3 * sum(chosen)
 
-    def _new_rows(self, X_new: Any) -> list[Any]:
+    def new_rows(self, X_new: Any) -> list[Any]:
         """New rows prepared for every group."""
         if isinstance(self.groups[0], GivenGroup):
             X_new = read_stack(X_new)

@@ -2,6 +2,7 @@
 
 from manykernels.mkl.classifier import MKLClassifier
 from manykernels.mkl.classifier_cv import MKLClassifierCV
+from manykernels.mkl.combined import Consensus, combined_kernel, consensus_kernel
 from manykernels.mkl.concordance import concordance_index
 from manykernels.mkl.ranking import KernelRank, kernel_alignments, rank_kernels
 from manykernels.mkl.regressor import MKLRegressor
@@ -10,13 +11,16 @@ from manykernels.mkl.survival import MKLSurvival
 from manykernels.mkl.warming import warm_up
 
 __all__ = [
+    "Consensus",
     "KernelRank",
     "MKLClassifier",
     "MKLClassifierCV",
     "MKLRegressor",
     "MKLRegressorCV",
     "MKLSurvival",
+    "combined_kernel",
     "concordance_index",
+    "consensus_kernel",
     "kernel_alignments",
     "rank_kernels",
     "warm_up",

@@ -81,7 +81,7 @@ def rank_kernels(
     """
     OneOf(*METHODS).check("method", method)
     C = require_number("C", C, 0.0)
-    X, y, fitted = _fitted(X, y, kernels, psd, random_state)
+    X, y, fitted = fitted_kernels(X, y, kernels, psd, random_state)
     goal = _goal(X, y, task)
     bank = build_bank(fitted, storage, memory_limit)
     scores = METHODS[method](bank, goal, C)
@@ -114,7 +114,7 @@ def kernel_alignments(
     >>> kernel_alignments([[0.0], [1.0], [3.0]], "linear; rbf").shape
     (2, 2)
     """
-    *_, fitted = _fitted(X, None, kernels, psd, random_state)
+    *_, fitted = fitted_kernels(X, None, kernels, psd, random_state)
     return alignments(build_bank(fitted, storage, memory_limit))
 
 
@@ -125,9 +125,10 @@ class _Reader(RowsEstimator):
         self.kernels = kernels
 
 
-def _fitted(
+def fitted_kernels(
     X: Any, y: Any, kernels: Any, psd: Any, random_state: int | None
 ) -> tuple[Any, Any, KernelSet]:
+    """X and y as they are read, and the kernels on these rows."""
     holder = _Reader(kernels)
     X, y, _ = holder._in_order(X, y, None)
     specs = holder._specs(X)

@@ -1,6 +1,7 @@
 """Pictures of fitted models."""
 
 from manykernels.report.pictures import (
+    plot_alignments,
     plot_convergence,
     plot_fit,
     plot_gap,
@@ -10,6 +11,7 @@ from manykernels.report.pictures import (
 )
 
 __all__ = [
+    "plot_alignments",
     "plot_convergence",
     "plot_fit",
     "plot_gap",

@@ -20,6 +20,8 @@ COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
 GRAY = "#666666"
 MOST_BARS = 16
 MOST_INTERACTIONS = 20
+MOST_LABELS = 40  # kernels named in a picture of alignments,
+MOST_NUMBERS = 12  # and with a number in every cell
 
 
 def plot_weights(
@@ -179,6 +181,47 @@ def plot_interactions(
     return ax.figure
 
 
+def plot_alignments(
+    alignments: Any, names: Sequence[str] | None = None, ax: Axes | None = None
+) -> Any:
+    """Draw how alike kernels are, each next to those that it is most like.
+
+    Parameters
+    ----------
+    alignments : array of shape (n_kernels, n_kernels)
+        From `kernel_alignments`.
+    names : sequence of str, optional
+        One per kernel; by default their positions.
+    ax : matplotlib Axes, optional
+        Where to draw; by default on a new figure.
+
+    Returns
+    -------
+    figure : matplotlib Figure
+
+    Examples
+    --------
+    >>> import manykernels as mk
+    >>> X = np.random.default_rng(0).normal(size=(40, 2))
+    >>> alike = mk.kernel_alignments(X, "rbf@0; rbf@1; linear@0")
+    >>> figure = plot_alignments(alike, ["rbf@0", "rbf@1", "linear@0"])
+    >>> [text.get_text() for text in figure.axes[0].get_yticklabels()]
+    ['rbf@1', 'rbf@0', 'linear@0']
+    """
+    values = _square(alignments)
+    labels = [str(f) for f in range(len(values))] if names is None else list(names)
+    _require_one_name_each(labels, values)
+    order = _alike_together(values)
+    values, labels = values[np.ix_(order, order)], [labels[f] for f in order]
+    size = 2.4 + 0.3 * min(len(labels), MOST_LABELS)
+    ax = _new_figure(size + 1.0, size).add_subplot() if ax is None else ax
+    image = ax.imshow(values, vmin=0.0, vmax=1.0, cmap="cividis")
+    ax.figure.colorbar(image, ax=ax, label="centered alignment")
+    _name_cells(ax, labels, values)
+    ax.set_title("How alike the kernels are")
+    return ax.figure
+
+
 def plot_model(model: Any) -> Figure:
     """Return the figure that suits a fitted estimator, whichever it is.
 
@@ -286,6 +329,50 @@ def _require_fitted(model: Any) -> None:
             f"plot_fit needs a fitted MKLClassifier, got {type(model).__name__} "
             "without a history; call fit first."
         )
+
+
+def _square(alignments: Any) -> np.ndarray:
+    values = np.asarray(alignments, dtype=float)
+    if values.ndim != 2 or values.shape[0] != values.shape[1] or not values.size:
+        raise ValueError(
+            "alignments must have the shape (n_kernels, n_kernels), got "
+            f"{values.shape}; pass what kernel_alignments returns."
+        )
+    return values
+
+
+def _require_one_name_each(names: Sequence[str], values: np.ndarray) -> None:
+    if len(names) != len(values):
+        raise ValueError(
+            f"names must have one entry for each of {len(values)} kernels, got "
+            f"{len(names)}; name them all, or none."
+        )
+
+
+def _alike_together(values: np.ndarray) -> list[int]:
+    """An order in which neighbors are alike: leaves of an average-linkage tree."""
+    from scipy.cluster.hierarchy import leaves_list, linkage
+    from scipy.spatial.distance import squareform
+
+    if len(values) < 3:
+        return list(range(len(values)))
+    apart = np.clip(1.0 - 0.5 * (values + values.T), 0.0, None)
+    np.fill_diagonal(apart, 0.0)
+    tree = linkage(squareform(apart), method="average", optimal_ordering=True)
+    return [int(f) for f in leaves_list(tree)]
+
+
+def _name_cells(ax: Axes, labels: Sequence[str], values: np.ndarray) -> None:
+    """Names where there is room for them, and numbers where there is more."""
+    places = range(len(labels)) if len(labels) <= MOST_LABELS else []
+    shown = [shortened(labels[f], 30) for f in places]
+    ax.set_xticks(places, shown, fontsize=8, rotation=90)
+    ax.set_yticks(places, shown, fontsize=8)
+    if len(labels) <= MOST_NUMBERS:
+        for i, j in np.ndindex(values.shape):
+            color = "black" if values[i, j] > 0.6 else "white"
+            text = f"{values[i, j]:.2f}"
+            ax.text(j, i, text, ha="center", va="center", fontsize=7, color=color)
 
 
 def _colors(signs: Any) -> list[str]:

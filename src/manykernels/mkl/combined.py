@@ -1,0 +1,187 @@
+"""One kernel out of many: the learned sum, and the consensus without a target."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from manykernels.banks import Storage, build_bank
+from manykernels.banks.alignment import centered_products, ratio
+from manykernels.base.quoted import quoted
+from manykernels.kernels import KernelSet
+from manykernels.kernels.given import SYMMETRY_TOLERANCE
+from manykernels.kernels.pairs import combined_pairs
+from manykernels.mkl.estimator import MKLEstimator
+from manykernels.mkl.ranking import fitted_kernels
+
+ROUNDING = 1e-6  # of the mean diagonal: smaller values in the mean are no kernel
+SAME = 1e-10  # relative difference of eigenvalues that are taken for one
+
+
+def combined_kernel(
+    model: Any, X: Any, Y: Any = None, *, target: int | None = None
+) -> np.ndarray:
+    r"""The learned kernel :math:`k(x, y) = \sum_f w_f k_f(x, y)` between any rows.
+
+    The weights are `kernel_weights_`, and all constants (widths, means, scaling) are
+    those of the training rows. Without Y the matrix is exactly symmetric.
+
+    Parameters
+    ----------
+    model : fitted MKLClassifier, MKLRegressor, MKLSurvival or their searches
+    X : table, views or kernel matrices, as in `predict`
+        Rows of the result.
+    Y : table or views, optional
+        Columns of the result; X itself by default. Kernel matrices already say between
+        which rows they are: with them the columns are the training rows, and there can
+        be no Y.
+    target : int, optional
+        Whose weights, where every target has its own.
+
+    Returns
+    -------
+    kernel : array of shape (n, m), float64
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from manykernels import MKLClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = MKLClassifier("rbf@0-1; rbf@2-3", random_state=0).fit(X, y)
+    >>> scores = combined_kernel(model, X, X[model.support_]) @ model.dual_coef_
+    >>> bool(np.allclose(scores, model.decision_function(X), atol=1e-5))
+    True
+    """
+    if not isinstance(model, MKLEstimator):
+        raise TypeError(
+            "combined_kernel needs a fitted MKLClassifier, MKLRegressor or MKLSurvival,"
+            f" got {quoted(type(model).__name__)}; fit one of these first."
+        )
+    model._require_fitted()
+    weights = _weights(model.kernel_weights_, target)
+    kernels: KernelSet = model._model.kernels
+    rows = model._check_X(X, reset=False)
+    if not kernels.are_given:
+        others = None if Y is None else model._check_X(Y, reset=False)
+        return combined_pairs(kernels, weights, rows, others)
+    if Y is not None:
+        raise ValueError(
+            "Y must be left out with precomputed kernels, got a second stack; X alone "
+            "says between which rows its values are."
+        )
+    return _combined_stack(kernels, weights, rows)
+
+
+class Consensus(NamedTuple):
+    """A kernel matrix, the weight of every kernel in it, and the kernels' names."""
+
+    kernel: np.ndarray
+    weights: np.ndarray
+    names: list[str]
+
+
+def consensus_kernel(
+    X: Any,
+    kernels: Any = None,
+    *,
+    psd: Any = "check",
+    storage: Storage | str = "auto",
+    memory_limit: int | str | None = None,
+    random_state: int | None = None,
+) -> Consensus:
+    r"""The kernel that most kernels agree with, without a target (STATIS).
+
+    With :math:`S_f = H K_f H / \|H K_f H\|` and :math:`A_{fg} = \langle S_f, S_g
+    \rangle`, the alignments (RV coefficients), the weights are the leading eigenvector
+    of A, divided by its sum, and the kernel is :math:`\sum_f w_f S_f`. A kernel unlike
+    all the others gets little weight; where several eigenvectors lead, all kernels have
+    the same say in which.
+
+    Parameters
+    ----------
+    X : table (array, CSR, data frame), views or kernel matrices
+    kernels : None, str, Kernel, callable or list of these
+        As in `MKLClassifier`.
+    psd, storage, memory_limit, random_state : see `MKLClassifier`
+
+    Returns
+    -------
+    kernel : array of shape (n, n)
+        Centered and exactly symmetric.
+    weights : array of shape (n_kernels,)
+        Not negative, summing to one.
+    names : list of str
+
+    References
+    ----------
+    Lavit, Escoufier, Sabatier and Traissac (1994), The ACT (STATIS method).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, _ = load_iris(return_X_y=True)
+    >>> found = consensus_kernel(X, "rbf@0; rbf@1; rbf@2; rbf@3")
+    >>> found.kernel.shape, found.names[int(found.weights.argmin())]
+    ((150, 150), 'rbf@1')
+    """
+    *_, fitted = fitted_kernels(X, None, kernels, psd, random_state)
+    bank = build_bank(fitted, storage, memory_limit)
+    products = centered_products(bank, np.full(bank.n_rows, 1.0 / bank.n_rows))
+    lengths = np.sqrt(np.diag(products))
+    # What centering leaves of a constant kernel is rounding.
+    lengths[lengths <= ROUNDING * bank.diagonals().mean(axis=0)] = 0.0
+    weights = _leading(ratio(products, np.outer(lengths, lengths)))
+    scaled = ratio(weights, bank.n_rows * lengths)
+    kernel = bank.combine_precisely(scaled, np.arange(bank.n_rows))
+    return Consensus(_centered(kernel), weights, list(bank.names))
+
+
+def _weights(weights: np.ndarray, target: int | None) -> np.ndarray:
+    """One weight per kernel, of the target that is asked for."""
+    if weights.ndim == 1:
+        if target is not None:
+            raise ValueError(
+                "target must be None where all targets share their kernel weights, got "
+                f"{quoted(target)}; leave it out."
+            )
+        return weights
+    if target not in range(len(weights)):
+        raise ValueError(
+            f"target must be one of 0 to {len(weights) - 1}, as every target has kernel"
+            f" weights of its own, got {quoted(target)}; choose one."
+        )
+    return np.asarray(weights[target])
+
+
+def _combined_stack(kernels: KernelSet, weights: np.ndarray, X: Any) -> np.ndarray:
+    """Given values with all training rows, scaled as in fit and summed."""
+    used = kernels.only(np.flatnonzero(weights), np.float64)
+    whole = replace(used, support=np.arange(kernels.n_train))
+    blocks = [np.einsum("f,fij->ij", weights, block) for _, block in whole.cross(X)]
+    out = np.concatenate([np.empty((0, kernels.n_train)), *blocks])
+    square = out.shape[0] == out.shape[1]
+    size = SYMMETRY_TOLERANCE * np.abs(out).max(initial=0.0)
+    if square and np.abs(out - out.T).max(initial=0.0) <= size:
+        out = 0.5 * (out + out.T)  # the training rows, up to rounding
+    return out
+
+
+def _leading(alignments: np.ndarray) -> np.ndarray:
+    """Where powers of the matrix turn equal weights, with a sum of one."""
+    values, vectors = np.linalg.eigh(alignments)
+    if values[-1] <= 0.0:
+        raise ValueError(
+            "a consensus needs a kernel that tells rows apart, got constant ones only; "
+            "choose other kernels or columns."
+        )
+    leaders = vectors[:, values >= (1.0 - SAME) * values[-1]]
+    weights = np.maximum(leaders @ leaders.sum(axis=0), 0.0)
+    return np.asarray(weights / weights.sum())
+
+
+def _centered(kernel: np.ndarray) -> np.ndarray:
+    means = kernel.mean(axis=0)
+    out = kernel - means[:, None] - means + means.mean()
+    return np.asarray(0.5 * (out + out.T))
