@@ -62,9 +62,11 @@ def combined_kernel(
     model._require_fitted()
     weights = _weights(model.kernel_weights_, target)
     kernels: KernelSet = model._model.kernels
-    rows = model._check_X(X, reset=False)
+    rows = model._prepared(model._check_X(X, reset=False))
     if not kernels.are_given:
-        others = None if Y is None else model._check_X(Y, reset=False)
+        others = None
+        if Y is not None:
+            others = model._prepared(model._check_X(Y, reset=False))
         return combined_pairs(kernels, weights, rows, others)
     if Y is not None:
         raise ValueError(
