@@ -1,11 +1,13 @@
 """Tables and treebanks as inputs: CSV, NPZ, LIBSVM, Parquet, CoNLL-U."""
 
+import gzip
 import io
 import zipfile
 from functools import cache
 
 import numpy as np
 
+import manykernels as mk
 from manykernels.cli.readers.columns import Roles, as_labels
 from manykernels.cli.readers.tables import (
     read_delimited,
@@ -212,3 +214,20 @@ def load_conllu(content: bytes) -> None:
     sentences = list(parse_conllu(content))
     again = list(parse_conllu(format_conllu(sentences)))
     assert again == sentences, "another treebank after it was written and read"
+
+
+# --- gene sets ----------------------------------------------------------------------
+
+
+def gmt_seeds() -> list[bytes]:
+    """Sets of genes, plain and packed."""
+    plain = b"UP\tna\tTP53\tMYC\nDOWN\tfrom a paper\tATM\n\nONE\t\tTP53\n"
+    return [plain, gzip.compress(plain, mtime=0)]
+
+
+def load_gmt(content: bytes) -> None:
+    """Every set has a name and genes, each once, and makes kernels."""
+    sets = mk.read_gmt(io.BytesIO(content))
+    assert sets and all(name.strip() and genes for name, genes in sets.items())
+    assert all(len(set(genes)) == len(genes) for genes in sets.values())
+    assert len(mk.group_kernels(sets)) == len(sets)

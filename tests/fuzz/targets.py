@@ -240,6 +240,7 @@ TARGETS = {
     "conllu": File(
         mutating(tables.conllu_seeds, b"\t"), tables.load_conllu, (ValueError,)
     ),
+    "gmt": File(mutating(tables.gmt_seeds, b"\t"), tables.load_gmt, (ValueError,)),
     "toml": Target(mutating(lambda: TOML_SEEDS, b" "), _read_toml, OWN),
     "grammar": Target(mutating(lambda: GRAMMAR_SEEDS, b":"), _read_grammar, OWN),
     "command": Target(mutating(lambda: csv_seeds()[:1], b","), _command, (TableError,)),
@@ -249,4 +250,4 @@ TARGETS = {
     ),
 }
 # Of files: what a stranger may send.
-FORMATS = "model checkpoint gram npz csv parquet libsvm conllu".split()
+FORMATS = "model checkpoint gram npz csv parquet libsvm conllu gmt".split()
