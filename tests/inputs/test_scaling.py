@@ -210,3 +210,12 @@ def test_streams_keep_the_scaling_of_their_first_rows():
     assert np.array_equal(model._preparation.steps[0][0].center, center)
     np.testing.assert_allclose(center, TABLE[:20].mean(axis=0))
     assert model.score(TABLE, y) > 0.7
+
+
+def test_overflow_is_not_taken_for_missing_numbers():
+    y = TABLE[:, 0] > np.median(TABLE[:, 0])
+    tiny = {"a": TABLE * 1e-300}
+    model = mk.MKLClassifier("rbf", random_state=0).fit(tiny, y)
+    huge = {"a": TABLE * 1e100}
+    with np.errstate(over="ignore"), pytest.raises(ValueError, match="an overflow in"):
+        model.predict(huge)

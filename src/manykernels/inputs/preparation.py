@@ -145,8 +145,8 @@ class Preparation:
                 f"scale must keep the columns of a view, got {out.shape[1]} of "
                 f"{values.shape[1]}; transform the view before fit."
             )
-        seen = out if here is None or sp.issparse(out) else out[here]
-        _require_finite(seen)
+        some = slice(None) if here is None or sp.issparse(out) else here
+        _require_finite(out[some], values[some])
         return out
 
     def _filled(self, table: JoinedTable) -> JoinedTable:
@@ -251,12 +251,18 @@ class _InView:
                 raise type(error)(f"view {self.view!r}: {text}") from error
 
 
-def _require_finite(values: Any) -> None:
+def _require_finite(values: Any, given: Any) -> None:
+    """Raise where scaled numbers are none, because those given are not, or overflow."""
     numbers = values.data if sp.issparse(values) else values
     if np.isfinite(numbers).all():
         return
     bad = ~np.isfinite(numbers)
     rows = int(bad.any(axis=1).sum()) if bad.ndim == 2 else int(bad.sum())
+    if np.isfinite(given.data if sp.issparse(given) else given).all():
+        raise ValueError(
+            f"values must be finite numbers after scaling, got an overflow in {rows} "
+            f"row{'s' * (rows != 1)}; check that they are of the size of training rows."
+        )
     raise ValueError(
         f"values must be finite or missing for a whole row, got NaN or infinity in "
         f"{rows} row{'s' * (rows != 1)} that have others; fill them, for instance with "
