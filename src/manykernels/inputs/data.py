@@ -106,7 +106,7 @@ def _require_numbers(X: Any) -> None:
         return
     names = list(getattr(X, "columns", range(table.shape[1])))
     for name, column in zip(names, table.T, strict=True):
-        odd = next((cell for cell in column if not _is_number(cell)), None)
+        odd = next((cell for cell in column if not is_number(cell)), None)
         if odd is not None:
             raise _no_number(odd, name)
 
@@ -131,7 +131,7 @@ def _no_number(odd: Any, name: Any) -> Exception:
     )
 
 
-def _is_number(cell: Any) -> bool:
+def is_number(cell: Any) -> bool:
     """Whether NumPy makes a float of it; None becomes NaN."""
     try:
         float(0.0 if cell is None else cell)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -104,7 +105,7 @@ class Preparation:
                     f"view {name!r} must be there for some training row, got none; "
                     "leave it out."
                 )
-            with _InView(name):
+            with _in_view(name):
                 steps.append(fit_steps(wanted[name], table.tables[v], own))
         found = cls(list(table.names), steps, blanks, missing, None, np.array(counts))
         found._log_constants()
@@ -128,7 +129,7 @@ class Preparation:
         """Every view scaled; rows that lack it are left at NaN."""
         tables = []
         for v, name in enumerate(self.names):
-            with _InView(name):
+            with _in_view(name):
                 tables.append(self._scale(v, table.tables[v], table.present[v]))
         return replace(table, tables=tables)
 
@@ -145,8 +146,10 @@ class Preparation:
                 f"scale must keep the columns of a view, got {out.shape[1]} of "
                 f"{values.shape[1]}; transform the view before fit."
             )
-        some = slice(None) if here is None or sp.issparse(out) else here
-        _require_finite(out[some], values[some])
+        if here is None or sp.issparse(out):  # rows of which would be a copy
+            _require_finite(out, values)
+        else:
+            _require_finite(out[here], values[here])
         return out
 
     def _filled(self, table: JoinedTable) -> JoinedTable:
@@ -234,21 +237,15 @@ def _by_view(scale: Any, names: list[str]) -> Mapping[str, Any]:
     return {name: wanted.get(name) for name in names}
 
 
-class _InView:
-    """Errors about numbers say which view they are in."""
-
-    def __init__(self, view: str) -> None:
-        self.view = view
-
-    def __enter__(self) -> None:
-        """Nothing yet."""
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        """The same error with the name of the view in front."""
-        if isinstance(error, ValueError | TypeError) and self.view:
-            text = str(error)
-            if not text.startswith("view "):
-                raise type(error)(f"view {self.view!r}: {text}") from error
+@contextmanager
+def _in_view(view: str) -> Iterator[None]:
+    """Errors about numbers say which view they are in, where it has a name."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        if not view or str(error).startswith("view "):
+            raise
+        raise type(error)(f"view {view!r}: {error}") from error
 
 
 def _require_finite(values: Any, given: Any) -> None:

@@ -19,6 +19,7 @@ from manykernels.base.stored import (
     require_all,
     storable,
 )
+from manykernels.inputs.data import is_number
 from manykernels.inputs.views import Source, Views, take
 from manykernels.kernels.joined import JoinedTable
 
@@ -206,15 +207,13 @@ def _no_numbers(
 ) -> ValueError:
     table = np.asarray(_plain(cells), dtype=object)
     for k, column in enumerate(table.T):
-        for cell in column:
-            try:
-                float(np.nan if cell is None else cell)
-            except (TypeError, ValueError):
-                return ValueError(
-                    f"view {name!r} must hold numbers in the columns that kernels read,"
-                    f" got {cell!r} in column {_called(source, places[k])}; name the "
-                    f"others, as in 'rbf@{name}:a*', or turn it into numbers."
-                )
+        odd = next((cell for cell in column if not is_number(cell)), None)
+        if odd is not None:
+            return ValueError(
+                f"view {name!r} must hold numbers in the columns that kernels read, got"
+                f" {odd!r} in column {_called(source, places[k])}; name the others, as "
+                f"in 'rbf@{name}:a*', or turn it into numbers."
+            )
     return ValueError(
         f"view {name!r} must hold numbers, got {table.dtype}; turn it into numbers."
     )

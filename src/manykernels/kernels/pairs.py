@@ -10,7 +10,7 @@ import numpy as np
 
 from manykernels.base.arrays import Array, Values
 from manykernels.kernels.rows import BLOCK_BYTES, row_blocks
-from manykernels.kernels.scaling import Side, new_diagonal, new_side
+from manykernels.kernels.scaling import Side, make_symmetric, new_diagonal, new_side
 
 if TYPE_CHECKING:
     from manykernels.kernels.fitted import Group, KernelSet
@@ -44,13 +44,12 @@ def combined_pairs(fitted: KernelSet, weights: Array, X: Any, Y: Any = None) -> 
     for group, a, b in zip(fitted.groups, left, right, strict=True):
         _add(fitted, group, weights, a, b, out)
     if Y is None:
-        _mirror(out)
         diagonals = [
             weights[f] * new_diagonal(fitted, group, f, rows)
             for group, rows in zip(fitted.groups, left, strict=True)
             for f in group.members
         ]
-        np.fill_diagonal(out, np.sum(diagonals, axis=0))
+        make_symmetric(out, np.sum(diagonals, axis=0))
     return out
 
 
@@ -128,9 +127,3 @@ def _fields(side: Side) -> tuple[Values | None, ...]:
 
 def _join(parts: Any) -> Any:
     return None if not parts or parts[0] is None else np.concatenate(parts)
-
-
-def _mirror(out: Array) -> None:
-    """Copy what is right of the diagonal to the left of it."""
-    below = np.tril_indices(len(out), -1)
-    out[below] = out.T[below]
