@@ -30,7 +30,7 @@ from manykernels.base.stored import (
     storable,
 )
 from manykernels.kernels import KernelSet
-from manykernels.kernels.parts import kernel_parts
+from manykernels.mkl.parts import kernel_parts
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers.problem import Expansion
 
