@@ -165,6 +165,60 @@ def test_token_dicts_and_lists_of_attributes(data: Any) -> None:
     assert len(dicts.predict(unseen)[0]) == 1
 
 
+STARRED = [
+    [{"w[0]": "the", "+1:w": "*"}, {"w[0]": "*", "+1:w": "cat"}, {"w[0]": "cat"}],
+    [{"w[0]": "a", "+1:w": "dog"}, {"w[0]": "dog"}],
+]
+STARRED_LABELS = [["d", "x", "n"], ["d", "n"]]
+
+
+def test_a_token_that_is_a_star_takes_nothing_from_a_pattern() -> None:
+    """Names as crfsuite has them; every column, whatever the tokens are."""
+    texts = ["linear@w[0]=*", "linear@%2B1%3Aw=*", "linear@w[0]=%2A"]
+    model = SequenceLabeler(texts, random_state=0).fit(STARRED, STARRED_LABELS)
+    assert model._model.kernels.feature_columns == [5, 3, 1]
+    assert model.score(STARRED, STARRED_LABELS) == 1.0
+
+
+def test_groups_are_patterns_prefixes_or_functions(tmp_path: Path) -> None:
+    groups = {"word": "w[0]=*", "next": "+1:w", "star": lambda name: "*" in name}
+    model = SequenceLabeler(groups=groups, random_state=0)
+    model.fit(STARRED, STARRED_LABELS)
+    assert model.kernel_names_ == ["linear@word", "linear@next", "linear@star"]
+    assert model._model.kernels.feature_columns == [5, 3, 2]
+    model.save(tmp_path / "model")
+    again = mk.load(tmp_path / "model")
+    assert np.array_equal(
+        np.concatenate(again.position_scores(STARRED)),
+        np.concatenate(model.position_scores(STARRED)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        ({"word": "v"}, "group 'word' must hold a column, got none for 'v\\*'"),
+        ({"word": 3}, "group 'word' must be a pattern, a prefix or a function, got 3"),
+        (["w"], "groups must be a dict from names to patterns"),
+    ],
+)
+def test_bad_groups_are_refused(groups: Any, message: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=message):
+        SequenceLabeler(groups=groups).fit(STARRED, STARRED_LABELS)
+    with pytest.raises(ValueError, match="groups are for token dicts"):
+        SequenceLabeler(groups={"a": "b"}).fit([np.ones((2, 2))], [["a", "b"]])
+
+
+def test_sparse_rows_are_cut_by_their_non_zeros() -> None:
+    """A wide table of few numbers is one block; a dense one is cut by columns."""
+    table = sp.random(200, 100_000, density=1e-4, format="csr", random_state=0)
+    kernels = mk.kernels.KernelSet.fit(
+        [Linear(), Linear(columns=slice(0, 50_000))], table
+    )
+    assert len(list(kernels.feature_blocks(table, 2**20))) == 1
+    assert len(list(kernels.feature_blocks(table[:4].toarray(), 2**20))) == 4
+
+
 def test_a_window_shows_the_neighbors(tmp_path: Path) -> None:
     """The label is the token before: alone a token says nothing."""
     rng = np.random.default_rng(0)

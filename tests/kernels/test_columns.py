@@ -18,8 +18,11 @@ from manykernels.kernels import (
     Laplacian,
     Linear,
     Polynomial,
+    parse_kernel,
     select_columns,
 )
+from manykernels.kernels.columns import exact, matching
+from manykernels.kernels.grammar import format_kernel
 
 NAMES = ["age", "pixel0", "pixel1", "weight"]
 VALUES = np.random.default_rng(0).gamma(1.0, size=(6, 4))
@@ -91,10 +94,41 @@ def test_sklearn_selector_and_text_columns():
         KernelSet.fit([RBF(columns="city")], frame)
 
 
-def test_exact_names_come_before_globs():
-    assert positions(select_columns("a*", np.ones((1, 3)), ["ab", "a*", "ac"]), 3) == [
-        1
-    ]
+TOKENS = ["w[0]=a", "w[0]=*", "w[0]=?", "w0=a", "back\\slash"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("w[0]=*", [0, 1, 2]),  # whatever names there are, and no character classes
+        ("w[0]=?", [0, 1, 2]),
+        (r"w[0]=\*", [1]),
+        (r"w[0]=\?", [2]),
+        ("*=a", [0, 3]),
+        ("back\\slash", [4]),
+        ("back\\\\slash", [4]),
+        ("back\\*", []),  # an escaped star is a star
+    ],
+)
+def test_a_pattern_is_a_pattern_always(pattern, expected):
+    assert matching(pattern, TOKENS) == expected
+
+
+@pytest.mark.parametrize("name", TOKENS)
+def test_exact_names_match_themselves_only_also_as_text(name):
+    place = TOKENS.index(name)
+    assert matching(exact(name), TOKENS) == [place]
+    kernel = RBF(columns=exact(name))
+    assert parse_kernel(format_kernel(kernel)) == kernel
+
+
+def test_texts_write_special_characters_of_names_as_codes():
+    assert parse_kernel("linear@w[0]=%2A").columns == r"w[0]=\*"
+    assert parse_kernel("linear@%2B1%3Aword=*").columns == "+1:word=*"
+    with pytest.raises(ValueError, match="'\\+' inside a name as %2B"):
+        parse_kernel("linear@+1:word=*")
+    with pytest.raises(ValueError, match="':' inside a name is written %3A"):
+        select_columns(parse_kernel("linear@w:a").columns, np.ones((1, 5)), TOKENS)
 
 
 @pytest.mark.parametrize(

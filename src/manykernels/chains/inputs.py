@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -74,8 +75,12 @@ class TokenColumns:
         """CSR of all tokens, one row each."""
         vectorizer = DictVectorizer(dtype=np.float64, sort=False)
         vectorizer.feature_names_ = self.names
-        vectorizer.vocabulary_ = {name: i for i, name in enumerate(self.names)}
+        vectorizer.vocabulary_ = self._places
         return sp.csr_matrix(vectorizer.transform(_all_tokens(sequences, self.window)))
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self.names)}
 
 
 def _all_tokens(
@@ -288,6 +293,8 @@ def _token_table(
 
 def _as_mapping(token: Any, n: int) -> Token:
     if isinstance(token, Mapping):
+        if np.bool_ not in map(type, token.values()):
+            return token
         # NumPy's truth values are no numbers to the vectorizer.
         return {
             name: bool(value) if isinstance(value, np.bool_) else value

@@ -14,6 +14,7 @@ from manykernels.base.machine import parse_bytes
 from manykernels.base.stored import Maybe, Part, require_all
 from manykernels.chains.decoder import marginals, viterbi
 from manykernels.chains.descent import ChainDescent
+from manykernels.chains.groups import grouped_kernels
 from manykernels.chains.inputs import (
     Positions,
     TokenColumns,
@@ -94,6 +95,10 @@ class SequenceLabeler(Saved, BaseEstimator):
         Only for token dicts: neighbors on each side whose attributes a token shows as
         well, as "name:-1" and so on; it also gets a "bias", and the outermost "first"
         and "last". None takes tokens as they are.
+    groups : dict, optional
+        Only for token dicts: the kernels once for every group of columns. A name goes
+        to a pattern (``"word=*"``), a prefix (``"word="``) or a function that takes a
+        column's name and says whether it belongs.
     max_iter : int, optional
         Epochs; those of the solver, 20, if not given.
     solver : OnlineProximal, optional
@@ -170,6 +175,7 @@ class SequenceLabeler(Saved, BaseEstimator):
         transitions: str = "fixed",
         cost: Any = None,
         window: int | None = None,
+        groups: Any = None,
         max_iter: int | None = None,
         solver: OnlineProximal | None = None,
         approximate: str | None = None,
@@ -188,6 +194,7 @@ class SequenceLabeler(Saved, BaseEstimator):
         self.transitions = transitions
         self.cost = cost
         self.window = window
+        self.groups = groups
         self.max_iter = max_iter
         self.solver = solver
         self.approximate = approximate
@@ -428,11 +435,14 @@ class SequenceLabeler(Saved, BaseEstimator):
         specs: list[Kernel] = as_kernels(self.kernels)
         if self.kernels is None and self._columns is not None:
             specs = [Linear()]
+        names = None if self._columns is None else self._columns.names
+        if self.groups is not None:
+            specs = grouped_kernels(self.groups, specs, names)
         specs = approximate_kernels(specs, self.approximate, self.rank)
         return SequenceKernels.fit(
             specs,
             table,
-            feature_names=None if self._columns is None else self._columns.names,
+            feature_names=names,
             dtype=self.dtype,
             psd=self.psd,
             random_state=choose_generator(self.random_state),

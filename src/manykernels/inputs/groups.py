@@ -14,6 +14,7 @@ from manykernels.inputs.parameters import Whole
 from manykernels.inputs.reader import ViewReader
 from manykernels.inputs.views import are_views, as_views
 from manykernels.kernels import Kernel, as_kernels
+from manykernels.kernels.columns import exact
 
 FEW = 3  # names shown in a line of the log
 
@@ -122,7 +123,7 @@ def group_kernels(
     ((1, 2), {'repair': ['ATM']})
     """
     Whole(example=5).check("min_size", min_size)
-    templates = _templates(kernels)
+    templates = kernel_templates(kernels)
     columns, first = _of_view(columns, view)
     places = None if columns is None else _places(columns)
     made: list[Kernel] = []
@@ -165,7 +166,7 @@ def _checked(groups: Any) -> Mapping[str, Any]:
     return groups
 
 
-def _templates(kernels: Any) -> list[Kernel]:
+def kernel_templates(kernels: Any) -> list[Kernel]:
     """Kernels that read any columns."""
     templates = as_kernels(kernels)
     for kernel in templates:
@@ -221,7 +222,7 @@ def _matched(
         if isinstance(member, str) and places is not None and member not in places:
             missing[str(member)] = None
         elif isinstance(member, str):
-            chosen[str(member) if places is None else places[member]] = None
+            chosen[exact(member) if places is None else places[member]] = None
         else:
             chosen[_position(group, member, places)] = None
     return tuple(chosen), list(missing)

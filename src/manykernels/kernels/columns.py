@@ -1,13 +1,13 @@
-"""Column choices: indices, names, globs, masks, slices or a selector function."""
+"""Column choices: indices, names, patterns, masks, slices or a selector function."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
-from fnmatch import fnmatchcase
 from numbers import Integral
 from typing import Any, TypeAlias
+from urllib.parse import unquote
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from manykernels.base.arrays import Selection, Values
 RANGE = re.compile(r"(\d+)-(\d+)", re.ASCII)
 INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
 SPECIAL = "%+@;:,="
+ESCAPED = re.compile(r"(\\[*?\\])")  # wildcards and backslashes as they are
+TOKEN = re.compile(r"\\([*?\\])|([*?])|(.)", re.DOTALL)  # itself, wild, plain
+WILDCARDS = {"*": ".*", "?": "."}
 
 Columns: TypeAlias = (
     None
@@ -64,10 +67,12 @@ def select_columns(
     Parameters
     ----------
     columns : None, int, str, slice, sequence or callable
-        All columns, an index, a name or glob, a slice, several of these, a boolean
-        mask, or a function that takes X and returns any of the former. Where X has
-        views, their names stand for all their columns, and ``slice("view", what)``
-        for some: a name or glob, an index, or a range such as "0-13".
+        All columns, an index, a name or pattern, a slice, several of these, a boolean
+        mask, or a function that takes X and returns any of the former. In a pattern
+        ``*`` stands for any characters and ``?`` for one; :func:`exact` writes a name
+        that has them. Where X has views, their names stand for all their columns, and
+        ``slice("view", what)`` for some: a name or pattern, an index, or a range such
+        as "0-13".
     X : array, sparse matrix, data frame or joined views, (n_samples, n_features)
         Only its shape, column names and views are read.
     feature_names : sequence of str, optional
@@ -150,9 +155,7 @@ def _from_name(
         )
     # Here and not before: kernels on positions must not wait for thousands of names.
     names = list(map(str, names))
-    if name in names:
-        return [list(names).index(name)]
-    found = [i for i, known in enumerate(names) if fnmatchcase(known, name)]
+    found = matching(name, names)
     if not found:
         close = get_close_matches(name, names, n=1, cutoff=0.0)
         hint = f"; the closest name is {close[0]!r}" if close else ""
@@ -163,6 +166,40 @@ def _from_name(
             )
         raise ValueError(f"column {name!r} is not among the columns of X{hint}.")
     return found
+
+
+def matching(pattern: str, names: Sequence[str]) -> list[int]:
+    r"""Positions of the names that a pattern matches.
+
+    ``*`` stands for any characters and ``?`` for one, whatever names there are; behind
+    a backslash they stand for themselves. No other character is special.
+
+    Examples
+    --------
+    >>> matching("w[0]=*", ["w[0]=the", "w[0]=*", "w[1]=cat"])
+    [0, 1]
+    >>> matching(r"w[0]=\*", ["w[0]=the", "w[0]=*", "w[1]=cat"])
+    [1]
+    """
+    if not any(c in pattern for c in "*?\\"):
+        return [names.index(pattern)] if pattern in names else []
+    text = "".join(
+        WILDCARDS[wild] if wild else re.escape(itself or plain)
+        for itself, wild, plain in TOKEN.findall(pattern)
+    )
+    matches = re.compile(text, re.DOTALL).fullmatch
+    return [place for place, name in enumerate(names) if matches(name)]
+
+
+def exact(name: str) -> str:
+    r"""A pattern that matches this name only.
+
+    Examples
+    --------
+    >>> print(exact("HLA-A*02"))
+    HLA-A\*02
+    """
+    return re.sub(r"([*?\\])", r"\\\1", name)
 
 
 def _in_view(
@@ -184,7 +221,7 @@ def _in_view(
             "count from 0."
         )
     if isinstance(what, str):
-        named = _from_name(f"{view}:{what}", names, views)
+        named = _from_name(f"{exact(view)}:{what}", names, views)
         return np.asarray(named, dtype=np.intp)
     chosen = span if what is None else np.arange(span.start, span.stop)[what]
     return np.atleast_1d(np.asarray(chosen, dtype=np.intp))
@@ -213,10 +250,14 @@ def _checked_slice(columns: slice, n: int, names: Sequence[str] | None) -> Selec
             f"{columns.start!r} to {columns.stop!r}; use one sort."
         )
     if str in ends:
-        first, last = (
-            None if end is None else _from_name(end, names)[0]
-            for end in (columns.start, columns.stop)
-        )
+        try:
+            first, last = (
+                None if end is None else _from_name(end, names)[0]
+                for end in (columns.start, columns.stop)
+            )
+        except ValueError as error:
+            hint = "a ':' inside a name is written %3A in the text of a kernel"
+            raise ValueError(f"{str(error)[:-1]}; {hint}.") from None
         # As in pandas, a slice of names includes its last one.
         columns = slice(first, None if last is None else last + 1, columns.step)
     index = range(n)[columns]
@@ -263,18 +304,34 @@ def _column_text(item: Any) -> str:
     if not isinstance(item, str):
         return str(item)
     looks_numeric = any(p.fullmatch(item) for p in (INTEGER, RANGE))
-    return escape(item, everything=looks_numeric)
+    everything = looks_numeric or item != item.strip()
+    return "".join(
+        f"%{ord(part[1]):02X}" if ESCAPED.fullmatch(part) else escape(part, everything)
+        for part in ESCAPED.split(item)
+    )
 
 
 def escape(text: str, everything: bool = False) -> str:
-    """Special characters as %XX; all of them where the text looks like a number."""
+    """Special characters as %XX; all but patterns where it is a number."""
     everything = everything or text != text.strip()
     return "".join(
         "".join(f"%{byte:02X}" for byte in c.encode())
-        if everything or c in SPECIAL
+        if c in SPECIAL or (everything and c not in "*?\\")
         else c
         for c in text
     )
+
+
+def unescape(text: str) -> str:
+    r"""A column as it was before :func:`write_columns`: %2A is a star, no wildcard.
+
+    Examples
+    --------
+    >>> print(unescape("word%3D*"), unescape("word%3D%2A"))
+    word=* word=\*
+    """
+    kept = re.sub("%(2A|3F|5C)", lambda code: "\\" + unquote(code[0]), text, flags=re.I)
+    return unquote(kept)
 
 
 def _slice_text(item: slice) -> str:

@@ -399,9 +399,20 @@ class KernelSet(CheckedKernels):
             Memory that the features of a block may take.
         """
         X_new = as_table(X_new)
-        width = sum(self.n_feature_columns())
+        width = self._feature_numbers(X_new)
         for part in row_blocks(X_new.shape[0], width, 8, block_bytes):
             yield part, self.new_features(take_rows(X_new, part))
+
+    def _feature_numbers(self, X_new: Any) -> int:
+        """Numbers that the features of a new row take; where sparse, its non-zeros."""
+        columns = self.n_feature_columns()
+        if not sp.issparse(X_new):
+            return sum(columns)
+        held = 2 * -(-X_new.nnz // max(1, X_new.shape[0]))  # values and their places
+        return sum(
+            n if kernel.approximate else min(n, held)
+            for n, kernel in zip(columns, self.kernels, strict=True)
+        )
 
     def new_features(self, X_new: Any) -> list[Any]:
         """Explicit features of new rows, in the space of :meth:`features`."""

@@ -20,6 +20,7 @@ from manykernels.kernels.columns import (
     RANGE,
     Columns,
     escape,
+    unescape,
     write_columns,
 )
 from manykernels.kernels.custom import Custom
@@ -165,9 +166,10 @@ def approximate_kernels(
 def parse_kernel(text: str) -> Kernel:
     """Read one kernel from a text.
 
-    Columns are a name or glob, an index ``3``, an inclusive range ``0-13``, a slice
+    Columns are a name or pattern, an index ``3``, an inclusive range ``0-13``, a slice
     ``0:14``, or several joined by ``+``. Special characters inside names are written
-    as %XX, as in web addresses.
+    as %XX, as in web addresses: ``%2B`` for +, ``%3A`` for :, and ``%2A`` for a star
+    that is no wildcard.
 
     Examples
     --------
@@ -255,7 +257,7 @@ def _parse_columns(where: str, text: str) -> Columns:
     if not all(parts):
         raise ValueError(
             f"columns must follow '@' and each '+', got {quoted(text)}; write for "
-            f"instance rbf@0-13 or rbf@age+pixel*."
+            f"instance rbf@0-13 or rbf@age+pixel*, and a '+' inside a name as %2B."
         )
     for part in parts:
         columns += _parse_column(part, text)
@@ -266,7 +268,8 @@ def _parse_columns(where: str, text: str) -> Columns:
     if slice in map(type, columns):
         raise ValueError(
             f"a slice of columns must stand alone, got {quoted(text)}; write a range "
-            f"such as 0-13 to join it with others."
+            f"such as 0-13 to join it with others, and ':' and '+' inside a name as "
+            f"%3A and %2B."
         )
     return tuple(columns)
 
@@ -290,7 +293,7 @@ def _parse_column(part: str, text: str) -> list[Any]:
         return list(range(first, last + 1))
     if ":" in part:
         return [_parse_slice(part, text)]
-    return [unquote(part)]
+    return [unescape(part)]
 
 
 def _in_a_view(column: Any) -> Any:
@@ -318,7 +321,7 @@ def _end(text: str) -> int | str | None:
     text = text.strip()
     if not text:
         return None
-    return _whole(text) if INTEGER.fullmatch(text) else unquote(text)
+    return _whole(text) if INTEGER.fullmatch(text) else unescape(text)
 
 
 def _whole(text: str) -> int:

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from difflib import get_close_matches
-from fnmatch import fnmatchcase
 from numbers import Real
 from typing import Any
 
@@ -17,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from manykernels.base.disk import TooLargeError
+from manykernels.kernels.columns import matching
 
 _POSITION = re.compile(r"-?\d+", re.ASCII)
 # Not 007: leading zeros belong to a name. At most what an integer of 64 bits holds.
@@ -106,7 +106,7 @@ class Roles:
     target, weight, group, event, index : str or None
         With events, the target is their times. The index names the rows.
     drop : sequence of str
-        Columns to leave out; globs such as ``id*`` are fine.
+        Columns to leave out; patterns such as ``id*`` are fine.
     features : sequence of str or None
         Exactly these, in this order, where the file has names; all others otherwise.
     n_features : int or None
@@ -239,11 +239,9 @@ def find_column(wanted: str, names: list[str] | None, n_columns: int) -> int:
 
 
 def _find_all(wanted: str, names: list[str] | None, n_columns: int) -> list[int]:
-    """Positions of all columns that a name, glob or position stands for."""
-    found = [j for j, name in enumerate(names or ()) if fnmatchcase(name, wanted)]
-    if found and wanted not in (names or ()):
-        return found
-    return [find_column(wanted, names, n_columns)]
+    """Positions of all columns that a name, pattern or position stands for."""
+    found = matching(wanted, names or [])
+    return found or [find_column(wanted, names, n_columns)]
 
 
 def as_labels(values: np.ndarray) -> np.ndarray:

@@ -1,0 +1,71 @@
+"""One kernel, or several, for every group of attributes of tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from manykernels.inputs.groups import kernel_templates
+from manykernels.kernels import Kernel
+from manykernels.kernels.columns import Columns, exact, matching
+
+
+def grouped_kernels(
+    groups: Any, kernels: Sequence[Kernel], names: Sequence[str] | None
+) -> list[Kernel]:
+    """Kernels ``linear@group`` for every group of the columns of tokens.
+
+    Parameters
+    ----------
+    groups : dict
+        For every group a pattern with ``*`` or ``?``, a prefix, or a function that
+        takes a column's name and says whether it belongs.
+    kernels : sequence of Kernel
+        What every group gets.
+    names : sequence of str or None
+        Of the columns; None where positions are rows of numbers.
+
+    Examples
+    --------
+    >>> from manykernels.kernels import Linear
+    >>> found = grouped_kernels({"word": "word="}, [Linear()], ["tag=N", "word=*"])
+    >>> found[0].label, found[0].columns
+    ('linear@word', 'word=*')
+    """
+    if names is None:
+        raise ValueError(
+            "groups are for token dicts, whose columns have names, got arrays; name "
+            "columns in the kernels, as in 'linear@0-13'."
+        )
+    if not isinstance(groups, Mapping) or not groups:
+        raise TypeError(
+            "groups must be a dict from names to patterns, prefixes or functions, got "
+            f"{groups!r}; write for instance {{'word': 'word=*'}}."
+        )
+    templates = kernel_templates(kernels)
+    return [
+        replace(kernel, columns=columns, name=f"{kernel.label}@{group}")
+        for group, rule in groups.items()
+        for columns in [_columns(group, rule, names)]
+        for kernel in templates
+    ]
+
+
+def _columns(group: str, rule: str | Callable[[str], Any], names: Any) -> Columns:
+    if callable(rule):
+        chosen = [place for place, name in enumerate(names) if rule(name)]
+    elif isinstance(rule, str):
+        rule = rule if any(c in rule for c in "*?") else exact(rule) + "*"
+        chosen = matching(rule, names)
+    else:
+        raise TypeError(
+            f"group {group!r} must be a pattern, a prefix or a function, got {rule!r}; "
+            "write for instance 'word=*'."
+        )
+    if not chosen:
+        raise ValueError(
+            f"group {group!r} must hold a column, got none for {rule!r}; columns are "
+            f"named as {', '.join(map(repr, names[:3]))}."
+        )
+    return tuple(chosen) if callable(rule) else rule
