@@ -55,12 +55,17 @@ class Bank(ABC):
         better use those that it holds.
     cache_bytes : int or None
         Of kernel rows that a solver may keep for later; None leaves it to the solver.
+    kind : str
+        What a checkpoint knows it by.
+    nugget : Nugget or None
+        What was taken from the diagonals of the kernels, see `NuggetBank`.
     """
 
     stores_values: bool = False
     product_work: float = np.inf
     computes_anew: bool = False
     cache_bytes: int | None = None
+    nugget: Any = None
 
     def __init__(
         self,
@@ -72,6 +77,7 @@ class Bank(ABC):
         self.n_rows = n_rows
         self.n_blocks = len(names)
         self.names = list(names)
+        self.kind = type(self).__name__
         self.dtype: np.dtype[Any] = np.dtype(dtype)
         self.max_combined_rows = (
             n_rows if max_combined_rows is None else min(n_rows, max_combined_rows)

@@ -126,6 +126,14 @@ Missing = Annotated[
         "--missing", help="Rows that lack a view: rescale, zero, complete or refuse."
     ),
 ]
+Nugget = Annotated[
+    str | None,
+    in_learning(
+        "--nugget",
+        help="shared: what kernels have of the identity becomes one kernel of its own, "
+        "so that noise gets no weight for it.",
+    ),
+]
 Folds = Annotated[
     int | None,
     in_learning(

@@ -130,7 +130,7 @@ def _identity(kernels: KernelSet, problem: Problem, solver: Any, seed: Any) -> s
     }
     words = [
         fingerprint(kernels),
-        type(problem.bank).__name__,
+        problem.bank.kind,
         repr(problem.loss),
         repr((problem.norm.p, problem.C, problem.n_outputs)),
         type(solver).__name__,

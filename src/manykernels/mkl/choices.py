@@ -81,6 +81,7 @@ SHARED: Rules = {
     "tol": Number(low_ok=True),
     "max_iter": Whole(optional=True),
     "psd": OneOf("check", "clip", "skip"),
+    "nugget": OneOf("shared", None),
     "scale": ReadBy(read_scale),
     "missing": OneOf(*STRATEGIES),
     "approximate": ReadBy(read_approximation, optional=True),

@@ -36,7 +36,8 @@ from manykernels.losses import Loss
 from manykernels.mkl.calibration import Temperature, calibrate_later, uncalibrated
 from manykernels.mkl.choices import CLASS_LOSSES, CLASS_SOLVERS, CLASSIFIER
 from manykernels.mkl.estimator import MKLEstimator, Training, row_weight
-from manykernels.mkl.model import BlockModel, SupportLabels, without_rows
+from manykernels.mkl.model import SupportLabels
+from manykernels.mkl.nugget import fitted_model
 from manykernels.mkl.stream import (
     OnlineEpoch,
     OnlineSettings,
@@ -93,6 +94,11 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         error.
     psd : {"check", "clip", "skip"}, default="check"
         What to do about given or custom kernels with negative eigenvalues.
+    nugget : {"shared", None}, default=None
+        "shared" moves what the kernels have of the identity, which fits any labels of
+        the training rows and says nothing of new ones, into one more kernel, the last
+        of `kernel_names_`: noise on many columns then loses its weight to it. At new
+        rows, as all are that are predicted, it is zero. See the page on importance.
     approximate : {"nystroem", "random_features", None}, default=None
         Approximate all kernels that say nothing of it themselves and have no exact
         features, see :mod:`manykernels.kernels`; "nystroem:500" with 500 columns
@@ -127,6 +133,8 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
     kernel_weights_ : array of shape (n_kernels,)
         Non-negative, summing to one; the order of `kernel_names_`.
     kernel_names_ : list of str
+    nugget_parts_ : array of shape (n_kernels,)
+        With a nugget: what the diagonal of every kernel lost to it.
     classes_ : array of shape (n_classes,)
     dual_coef_ : array of shape (n_support, n_classes)
         ``sum_f kernel_weights_[f] * K_f(X, X_support) @ dual_coef_`` are the scores.
@@ -191,6 +199,7 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         scale: Any = "auto",
         missing: str = "rescale",
         psd: Any = "check",
+        nugget: str | None = None,
         approximate: str | None = None,
         storage: str | Storage = "auto",
         memory_limit: int | str | None = None,
@@ -212,6 +221,7 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         self.scale = scale
         self.missing = missing
         self.psd = psd
+        self.nugget = nugget
         self.approximate = approximate
         self.storage = storage
         self.memory_limit = memory_limit
@@ -264,7 +274,7 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         rows, found = data.rows, result.model
         support = support_of(found.coef)
         self.classes_, self.support_ = rows.classes, rows.kept[support]
-        self._model = without_rows(BlockModel.from_expansion(data.kernels, found))
+        self._model = fitted_model(data.kernels, data.bank.nugget, found)
         self._labels = SupportLabels(rows.target[support], rows.weight[support])
         self._temperature = temperature or calibrate_later(problem, found, self._model)
         self.objective_, self.duality_gap_ = result.objective, result.duality_gap
@@ -308,7 +318,8 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
             step = OnlineStep.first(kernels, rows, settings)
         else:
             X = self._prepared(X)[rows.kept]
-            step = OnlineStep.next(self._model, self._labels, X, rows, settings)
+            known = self._model.ordinary
+            step = OnlineStep.next(known, self._labels, X, rows, settings)
         history = [] if first else self.history_
         result = step.run(np.random.default_rng(seed), history)
         self.classes_, self.support_ = classes, result.support

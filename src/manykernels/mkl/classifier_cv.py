@@ -37,7 +37,7 @@ class MKLClassifierCV(SearchMixin, MKLClassifier):
     refit : bool, default=True
         Fit all rows with the best p and C; without it there is nothing to predict with.
     loss, solver, tol, max_iter, class_weight, scale, missing, psd : see MKLClassifier
-    approximate, storage, memory_limit : see MKLClassifier
+    nugget, approximate, storage, memory_limit : see MKLClassifier
     callback : callable, optional
         Called with each line of the history of the last fit.
     verbose : int, default=0
@@ -84,6 +84,7 @@ feature_names_in_ : see MKLClassifier
         scale: Any = "auto",
         missing: str = "rescale",
         psd: Any = "check",
+        nugget: str | None = None,
         approximate: str | None = None,
         storage: str | Storage = "auto",
         memory_limit: int | str | None = None,
@@ -106,6 +107,7 @@ feature_names_in_ : see MKLClassifier
         self.scale = scale
         self.missing = missing
         self.psd = psd
+        self.nugget = nugget
         self.approximate = approximate
         self.storage = storage
         self.memory_limit = memory_limit

@@ -26,7 +26,8 @@ def combined_kernel(
     r"""The learned kernel :math:`k(x, y) = \sum_f w_f k_f(x, y)` between any rows.
 
     The weights are `kernel_weights_`, and all constants (widths, means, scaling) are
-    those of the training rows. Without Y the matrix is exactly symmetric.
+    those of the training rows. Without Y the matrix is exactly symmetric. All rows are
+    new rows: a nugget is zero between them.
 
     Parameters
     ----------
@@ -60,7 +61,7 @@ def combined_kernel(
             f" got {quoted(type(model).__name__)}; fit one of these first."
         )
     model._require_fitted()
-    weights = _weights(model.kernel_weights_, target)
+    weights = _weights(model._model.weights_at_new_rows, target)
     kernels: KernelSet = model._model.kernels
     rows = model._prepared(model._check_X(X, reset=False))
     if not kernels.are_given:

@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from manykernels.banks import Bank, Storage, build_bank
+from manykernels.banks.nugget import shared_nugget
 from manykernels.base.stored import (
     Count,
     Fields,
@@ -30,6 +31,7 @@ from manykernels.kernels import Kernel, KernelSet, reads_matrices
 from manykernels.kernels.base import OutOfRangeError
 from manykernels.mkl.choices import PASSES
 from manykernels.mkl.model import BlockModel, FeatureModel, bytes_at_a_time
+from manykernels.mkl.nugget import NuggetModel
 from manykernels.solvers import Auto, Expansion, Problem, SolveResult
 from manykernels.solvers.loop import require_whole
 from manykernels.solvers.regression.ridge import Ridge
@@ -60,7 +62,7 @@ class MKLEstimator(Saved, RowsEstimator):
     _precision: ClassVar[str] = "float32"  # of kernel values, where nothing is said
     _model: Any
     _stored: ClassVar[Fields] = {
-        "_model": Part(BlockModel, FeatureModel),
+        "_model": Part(BlockModel, FeatureModel, NuggetModel),
         "support_": Wholes("support rows", low=0),
         "n_iter_": Count(),
         "n_features_in_": Count(size="features"),
@@ -87,6 +89,8 @@ class MKLEstimator(Saved, RowsEstimator):
             if reporting.logger.isEnabledFor(INFO) or n_values > reporting.LONG_VALUES:
                 reporting.warn_if_long(kernels)
             bank = build_bank(kernels, storage, self.memory_limit)
+            if getattr(self, "nugget", None) is not None:
+                bank = shared_nugget(bank, weight[rows.kept])
         return Training(kernels, bank, rows, seed)
 
     def _fit_kernels(
@@ -168,7 +172,7 @@ class MKLEstimator(Saved, RowsEstimator):
         if not (
             n_outputs == problem.n_outputs
             and known.n_train == kernels.n_train
-            and known.n_kernels == kernels.n_kernels
+            and self._model.weights.shape[-1] == problem.bank.n_blocks
         ):
             return None
         start = self._model.expansion(problem.norm)
@@ -205,8 +209,11 @@ class MKLEstimator(Saved, RowsEstimator):
         if self._reader is not None and self._preparation is not None:
             counts = self._preparation.counts.tolist()
             self.view_counts_ = dict(zip(self._reader.names, counts, strict=True))
-        self.kernel_names_ = list(self._model.kernels.names)
+        self.kernel_names_ = list(self._model.names)
         self.kernel_weights_ = self._model.weights
+        self.__dict__.pop("nugget_parts_", None)
+        if self._model.nugget is not None:
+            self.nugget_parts_ = self._model.nugget.parts
         self.dual_coef_ = self._model.coef
 
     def _require_fitted(self) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +49,22 @@ class EvaluatedModel:
 
     kernels: KernelSet
     weights: Array
+    nugget: ClassVar[None] = None
+
+    @property
+    def names(self) -> list[str]:
+        """One for every weight."""
+        return self.kernels.names
+
+    @property
+    def weights_at_new_rows(self) -> Array:
+        """Weights of the kernels in scores of new rows: there is nothing else."""
+        return self.weights
+
+    @property
+    def ordinary(self) -> Any:
+        """The model on kernels alone."""
+        return self
 
     @cached_property
     def used_kernels(self) -> KernelSet:
@@ -112,7 +128,7 @@ class BlockModel(EvaluatedModel):
 
         These have ||d||_r = 1, and then the coefficients obey the dual's bounds.
         """
-        return _expansion(self.coef, self.weights, norm)
+        return expansion_of(self.coef, self.weights, norm)
 
     def scores(self, X: Any, block_bytes: int = MOST_BYTES) -> Array:
         """Scores of new rows, shape (rows, outputs)."""
@@ -209,7 +225,7 @@ class FeatureModel(EvaluatedModel):
 
     def expansion(self, norm: LpGroupNorm) -> Expansion:
         """The same model on its support rows with the weights that solvers use."""
-        return _expansion(self.coef, self.weights, norm)
+        return expansion_of(self.coef, self.weights, norm)
 
     def scores(self, X: Any, block_bytes: int = MOST_BYTES) -> Array:
         """Scores of new rows, shape (rows, outputs)."""
@@ -293,7 +309,7 @@ def _fits(model: Model) -> dict[str, Any]:
     }
 
 
-def _expansion(coef: Array, weights: Array, norm: LpGroupNorm) -> Expansion:
+def expansion_of(coef: Array, weights: Array, norm: LpGroupNorm) -> Expansion:
     """Coefficients and weights with ||d||_r = 1 instead of a sum of one."""
     normalized = np.apply_along_axis(norm.normalize_weights, -1, weights)
     return Expansion(coef / normalized.sum(axis=-1), normalized)

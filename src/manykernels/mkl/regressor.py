@@ -35,7 +35,7 @@ from manykernels.mkl.estimator import (
     side_by_side,
     solve_each,
 )
-from manykernels.mkl.model import BlockModel, without_rows
+from manykernels.mkl.nugget import fitted_model
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Epoch, Expansion, Problem, SolveResult
 
@@ -82,6 +82,9 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
         Scaling of the numbers of a view, and what becomes of rows that lack one.
     psd : {"check", "clip", "skip"}, default="check"
         What to do about given or custom kernels with negative eigenvalues.
+    nugget : {"shared", None}, default=None
+        "shared" moves what the kernels have of the identity into one more kernel, see
+        MKLClassifier.
     approximate : {"nystroem", "random_features", None}, default=None
         Approximate all kernels that say nothing of it themselves and have no exact
         features, see :mod:`manykernels.kernels`; "nystroem:500" with 500 columns
@@ -111,6 +114,8 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
         Non-negative, summing to one; the order of `kernel_names_`. A row per target
         with `per_target_weights`.
     kernel_names_ : list of str
+    nugget_parts_ : array of shape (n_kernels,)
+        With a nugget: what the diagonal of every kernel lost to it.
     dual_coef_ : array of shape (n_support, n_targets)
         ``sum_f kernel_weights_[f] * K_f(X, X_support) @ dual_coef_ + intercept_`` are
         the predictions.
@@ -171,6 +176,7 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
         scale: Any = "auto",
         missing: str = "rescale",
         psd: Any = "check",
+        nugget: str | None = None,
         approximate: str | None = None,
         storage: str | Storage = "auto",
         memory_limit: int | str | None = None,
@@ -194,6 +200,7 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
         self.scale = scale
         self.missing = missing
         self.psd = psd
+        self.nugget = nugget
         self.approximate = approximate
         self.storage = storage
         self.memory_limit = memory_limit
@@ -298,8 +305,8 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
         return self._store_model(data, side_by_side(results))
 
     def _store_model(self, data: Training, found: Expansion) -> MKLRegressor:
-        rows, model = data.rows, BlockModel.from_expansion(data.kernels, found)
-        self._model = without_rows(model)
+        rows = data.rows
+        self._model = fitted_model(data.kernels, data.bank.nugget, found)
         self.support_ = rows.kept[support_of(found.coef)]
         self.intercept_ = float(rows.intercept[0]) if rows.flat else rows.intercept
         self._show_model()

@@ -52,7 +52,7 @@ class MKLRegressorCV(SearchMixin, MKLRegressor):
     solver, tol, max_iter, scale, missing, psd : see MKLRegressor
     per_target_weights : bool, default=False
         Learn the kernel weights, and choose p and C, for every target by itself.
-    approximate, storage, memory_limit : see MKLRegressor
+    nugget, approximate, storage, memory_limit : see MKLRegressor
     callback : callable, optional
         Called with each line of the history of the last fit.
     verbose : int, default=0
@@ -102,6 +102,7 @@ MKLRegressor
         scale: Any = "auto",
         missing: str = "rescale",
         psd: Any = "check",
+        nugget: str | None = None,
         approximate: str | None = None,
         storage: str | Storage = "auto",
         memory_limit: int | str | None = None,
@@ -127,6 +128,7 @@ MKLRegressor
         self.scale = scale
         self.missing = missing
         self.psd = psd
+        self.nugget = nugget
         self.approximate = approximate
         self.storage = storage
         self.memory_limit = memory_limit

@@ -52,6 +52,11 @@ def learns_online(estimator: Any) -> bool:
             f"partial_fit needs 1 < p <= 2, got p={estimator.p:g}; use for instance "
             "p=1.05, or fit for exactly sparse weights."
         )
+    if estimator.nugget is not None:
+        raise ValueError(
+            "partial_fit needs nugget=None, got 'shared', which takes all the rows at "
+            "once; leave it out, or fit."
+        )
     if estimator.class_weight == "balanced":
         raise ValueError(
             "partial_fit needs class_weight as a dictionary or None, got 'balanced', "

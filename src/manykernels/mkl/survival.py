@@ -17,7 +17,7 @@ from manykernels.losses import CensoredEpsilonInsensitive
 from manykernels.mkl.choices import SURVIVAL, TIME_SOLVERS
 from manykernels.mkl.concordance import concordance_index
 from manykernels.mkl.estimator import MKLEstimator, Training
-from manykernels.mkl.model import BlockModel, without_rows
+from manykernels.mkl.nugget import fitted_model
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Epoch, Problem, SolveResult
 
@@ -53,7 +53,8 @@ class MKLSurvival(MKLEstimator):
         ConvergenceWarning. A solver object keeps its own tolerance, limit and seed.
     tol : float, default=1e-2
         Relative duality gap to reach.
-    max_iter, scale, missing, psd, approximate, storage, memory_limit : see MKLRegressor
+    max_iter, scale, missing, psd, nugget, approximate, storage, memory_limit : see \
+MKLRegressor
     warm_start : bool, default=False
         Start the next fit from the current solution where sizes agree.
     checkpoint : path, optional
@@ -66,6 +67,7 @@ class MKLSurvival(MKLEstimator):
     kernel_weights_ : array of shape (n_kernels,)
         Non-negative, summing to one; the order of `kernel_names_`.
     kernel_names_ : list of str
+    nugget_parts_ : see MKLRegressor
     dual_coef_ : array of shape (n_support, 1)
         ``sum_f kernel_weights_[f] * K_f(X, X_support) @ dual_coef_ + intercept_`` are
         the logarithms of the predicted times. Not negative for censored rows.
@@ -119,6 +121,7 @@ class MKLSurvival(MKLEstimator):
         scale: Any = "auto",
         missing: str = "rescale",
         psd: Any = "check",
+        nugget: str | None = None,
         approximate: str | None = None,
         storage: str | Storage = "auto",
         memory_limit: int | str | None = None,
@@ -140,6 +143,7 @@ class MKLSurvival(MKLEstimator):
         self.scale = scale
         self.missing = missing
         self.psd = psd
+        self.nugget = nugget
         self.approximate = approximate
         self.storage = storage
         self.memory_limit = memory_limit
@@ -214,8 +218,7 @@ class MKLSurvival(MKLEstimator):
         self.duality_gap_ = result.duality_gap
         self.history_ = result.history
         self.n_iter_ = len(result.history)
-        model = BlockModel.from_expansion(data.kernels, result.model)
-        self._model = without_rows(model)
+        self._model = fitted_model(data.kernels, data.bank.nugget, result.model)
         self.support_ = data.rows.kept[support_of(result.model.coef)]
         self.intercept_ = float(data.rows.intercept)
         self._show_model()

@@ -22,7 +22,7 @@ from manykernels.compare.combinations.base import (
 from manykernels.inputs.parameters import Number, OneOf
 from manykernels.kernels import KernelSet
 from manykernels.mkl.calibration import Temperature, fit_temperature
-from manykernels.mkl.model import MOST_BYTES
+from manykernels.mkl.model import MOST_BYTES, EvaluatedModel
 from manykernels.mkl.search import Fold, make_folds
 from manykernels.solvers import Problem
 from manykernels.solvers.loop import require_whole
@@ -176,7 +176,7 @@ def _leads_per_class(
     weights=Either(Floats("kernels", low=0.0), Floats("outputs", "kernels", low=0.0)),
 )
 @dataclass(frozen=True)
-class StackedModel:
+class StackedModel(EvaluatedModel):
     """scores(x)_k = sum_f weights_kf sum_j k_f(x, x_j) coef_fjk.
 
     Every kernel has a classifier of its own; the weights mix their scores.
@@ -193,8 +193,7 @@ class StackedModel:
     def block_scores(self, X: Any, block_bytes: int = MOST_BYTES) -> Array:
         """Each kernel's part of the scores, shape (rows, kernels, outputs)."""
         factors = np.atleast_2d(self.weights).T  # (kernels, outputs or 1)
-        used = self.kernels.only(np.flatnonzero(factors.any(axis=1)))
-        blocks = used.astype(np.float64).cross(X, block_bytes)
+        blocks = self.used_kernels.cross(X, block_bytes)
         parts = [np.moveaxis(b @ self.coef, 0, 1) * factors for _, b in blocks]
         return np.concatenate([*parts, np.empty((0, *self.coef.shape[::2]))])
 
