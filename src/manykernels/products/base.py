@@ -13,19 +13,26 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from manykernels.base.arrays import Array, Index
+from manykernels.products.repeats import Product, allows, count_products
 
-Product = tuple[int, ...]
+FLAT = 1e-12  # variance over mean square, below which it is rounding
 
 
-def n_products(n_base: int, degree: int) -> int:
+def n_products(n_base: int, degree: int, limits: Index | None = None) -> int:
     """Distinct products of at most `degree` base kernels, the empty one included.
+
+    `limits` says how often each base kernel may be a factor.
 
     Examples
     --------
     >>> n_products(100, 3), n_products(1000, 3)
     (176851, 167668501)
+    >>> n_products(100, 3, np.ones(100))
+    166751
     """
-    return comb(n_base + degree, degree)
+    if limits is None:
+        return comb(n_base + degree, degree)
+    return count_products(limits, degree)
 
 
 def multiplicity(product: Product) -> int:
@@ -40,7 +47,9 @@ def multiplicity(product: Product) -> int:
     return factorial(len(product)) // repeats
 
 
-def all_products(n_base: int, degree: int) -> list[Product]:
+def all_products(
+    n_base: int, degree: int, limits: Index | None = None
+) -> list[Product]:
     """Every distinct product, by degree; for small sets and tests.
 
     Examples
@@ -52,6 +61,7 @@ def all_products(n_base: int, degree: int) -> list[Product]:
         product
         for d in range(degree + 1)
         for product in combinations_with_replacement(range(n_base), d)
+        if allows(limits, product)
     ]
 
 
@@ -81,7 +91,11 @@ class BaseKernels(Protocol):
 
     @property
     def normalized(self) -> bool:
-        """Whether every product is scaled to unit mean square."""
+        """Whether every product is scaled to one size."""
+
+    @property
+    def limits(self) -> Index | None:
+        """How often each may be a factor of a product; None for any number."""
 
     @property
     def n_base(self) -> int:
@@ -142,9 +156,10 @@ class BaseKernels(Protocol):
 class RankOneKernels:
     """K_j = x_j x_j': every product is one feature, the product of the columns.
 
-    Normalized features have a mean square of one, whatever the tails of the columns;
-    with p = 1 the penalty is then the same for all of them. The sampler of mirror
-    descent needs products as they are.
+    Normalized features have a mean square of one, or a variance of one if they are
+    measured around their means, whatever the tails of the columns; with p = 1 the
+    penalty is then the same for all of them. The sampler of mirror descent needs
+    products as they are.
 
     Examples
     --------
@@ -154,7 +169,9 @@ class RankOneKernels:
     """
 
     columns: Array  # (rows, base kernels)
-    normalized: bool = False  # every product scaled to unit mean square
+    normalized: bool = False  # every product scaled to one size
+    limits: Index | None = None  # how often a column may be a factor
+    around_mean: bool = False  # size is the standard deviation: for an intercept
 
     @property
     def n_base(self) -> int:
@@ -181,17 +198,24 @@ class RankOneKernels:
     def feature(self, product: Product) -> Array:
         """The feature z of a product: its columns multiplied entry by entry."""
         z = multiply_columns(self.columns, product)
-        return z * inverse_sizes(np.square(z).mean()) if self.normalized else z
+        return z * inverse_sizes(self._size(z)) if self.normalized else z
 
     def sizes(self, products: Sequence[Product]) -> Array:
-        """What features were divided by: their root mean squares, or ones."""
+        """What features were divided by: standard deviations and the like, or ones."""
         if not self.normalized:
             return np.ones(len(products))
-        squares = [
-            np.square(multiply_columns(self.columns, product)).mean()
-            for product in products
-        ]
-        return np.asarray(np.sqrt(np.array(squares)))
+        features = (multiply_columns(self.columns, product) for product in products)
+        return np.sqrt([self._size(z) for z in features])
+
+    def _size(self, z: Array) -> Array:
+        return self.square_sizes(np.square(z).mean(), z.mean())
+
+    def square_sizes(self, mean_squares: Any, means: Any) -> Array:
+        """Squares of what normalized features are divided by; 0 where they are flat."""
+        if not self.around_mean:
+            return np.asarray(mean_squares)
+        variances = mean_squares - np.square(means)
+        return np.where(variances > FLAT * mean_squares, variances, 0.0)
 
     def features(self, products: Sequence[Product]) -> Array:
         """Features side by side, shape (rows, products)."""
@@ -276,6 +300,7 @@ class DenseKernels:
 
     stack: Array  # (base kernels, rows, rows)
     normalized: ClassVar[bool] = False
+    limits: ClassVar[Index | None] = None
 
     @property
     def n_base(self) -> int:
@@ -360,10 +385,10 @@ class DenseKernels:
         return float(coef @ ((self.matrix(prefix) * power) @ coef))
 
 
-def inverse_sizes(mean_squares: Array) -> Array:
-    """1 / sqrt, and 0 for a feature that is zero everywhere."""
-    positive = np.maximum(mean_squares, 1e-300)
-    return np.where(mean_squares > 0.0, 1.0 / np.sqrt(positive), 0.0)
+def inverse_sizes(squares: Array) -> Array:
+    """1 / sqrt, and 0 for a feature of no size."""
+    positive = np.maximum(squares, 1e-300)
+    return np.where(squares > 0.0, 1.0 / np.sqrt(positive), 0.0)
 
 
 def multiply_columns(columns: Array, product: Product) -> Array:

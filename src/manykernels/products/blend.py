@@ -13,7 +13,7 @@ from manykernels.base.machine import one_blas_thread
 from manykernels.base.stored import storable
 from manykernels.inputs.parameters import SEARCH, check_parameters
 from manykernels.losses.one_score import ScoreLoss
-from manykernels.products.base import Product, RankOneKernels, n_products
+from manykernels.products.base import Product, RankOneKernels
 from manykernels.products.column_generation import ColumnGeneration
 from manykernels.products.explicit_lp_norm import ExplicitLpNorm
 from manykernels.products.fit import (
@@ -174,7 +174,7 @@ class RowParts:
         n, extra = problem.n_rows, 0
         if held_out is not None:
             extra = len(held_out[1])
-            base = RankOneKernels(np.concatenate([base.columns, held_out[0]]))
+            base = replace(base, columns=np.concatenate([base.columns, held_out[0]]))
             target = np.concatenate([problem.target, held_out[1]])
             problem = replace(problem, base=base, target=target)
         known, parts = np.arange(n), [(np.arange(n), np.arange(n, n + extra))]
@@ -277,7 +277,7 @@ def _solver(
         )
         known, pricing = working_set(task), generation.pricing(task)
         return lambda now: generation.solve(now, known, callback, pricing)
-    if 16 * task.n_rows * n_products(task.base.n_base, task.degree) > LISTED_BYTES:
+    if 16 * task.n_rows * task.n_products > LISTED_BYTES:
         drawing = RandomizedMirrorDescent(limit or 500, settings.tol, random_state=rng)
         return lambda now: drawing.solve(now, None, callback)
     listing = ExplicitLpNorm(settings.tol, limit or 50)

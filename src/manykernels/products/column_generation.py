@@ -155,11 +155,11 @@ class ColumnSearch:
                 )
                 if energy > allowed and product not in known
             ]
-            if not new and self.C == problem.C:
+            added = self.known.add(new[: self.settings.top])
+            if not added and self.C == problem.C:
                 return
-            if prices.largest <= (1.0 + LOOSE) * allowed:
+            if not added or prices.largest <= (1.0 + LOOSE) * allowed:
                 self.C = min(FACTOR * self.C, problem.C)
-            self.known.add(new[: self.settings.top])
 
     def state(self) -> State:
         return {

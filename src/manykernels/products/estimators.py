@@ -43,7 +43,8 @@ class PolynomialMKLRegressor(RegressorMixin, PolynomialMKL):
     Parameters
     ----------
     degree : int, default=3
-        Factors of a product at most; a column may be a factor more than once.
+        Factors of a product at most; a column may be a factor more than once (see
+        `powers`).
     base_kernels : None, str, Kernel or list of these
         None for the columns themselves. Otherwise see :mod:`manykernels.kernels`, for
         instance ``["rbf@0", "rbf@1"]``, or ``"precomputed"`` for X of shape
@@ -67,10 +68,17 @@ class PolynomialMKLRegressor(RegressorMixin, PolynomialMKL):
         An intercept without penalty; otherwise the constant is one of the products.
     standardize : bool or "auto", default="auto"
         Scale columns to unit mean square. True centers them as well; "auto" centers
-        those whose mean is further than a quarter of the standard deviation from 0.
+        those whose mean is further than a quarter of the standard deviation from 0,
+        except columns of zeros and one other value.
     normalize : bool, default=True
-        Scale every product to unit mean square, so that powers of columns with heavy
-        tails have no head start (p = 1 and base kernels with a single feature only).
+        Scale every product to unit variance (mean square without an intercept), so
+        that powers of columns with heavy tails have no head start (p = 1 and base
+        kernels with a single feature only).
+    powers : bool, default=True
+        False lets no column be a factor of a product twice. With p = 1 and
+        `normalize` a column of zeros and ones, or of any two values, is a factor once
+        in any case, because its square says nothing new; one of three values at most
+        twice, and so on.
     solver : "auto" or solver, default="auto"
         "auto" follows p. An object has settings of its own, such as tolerance, rounds
         and memory: ``ColumnGeneration(tol=1e-4, memory_limit="4GB")`` for p = 1,
@@ -131,6 +139,7 @@ class PolynomialMKLRegressor(RegressorMixin, PolynomialMKL):
         fit_intercept: bool = True,
         standardize: bool | str = "auto",
         normalize: bool = True,
+        powers: bool = True,
         solver: Any = "auto",
         callback: Any = None,
         verbose: int = 0,
@@ -145,6 +154,7 @@ class PolynomialMKLRegressor(RegressorMixin, PolynomialMKL):
         self.fit_intercept = fit_intercept
         self.standardize = standardize
         self.normalize = normalize
+        self.powers = powers
         self.solver = solver
         self.callback = callback
         self.verbose = verbose
@@ -224,7 +234,8 @@ class PolynomialMKLClassifier(ClassifierMixin, PolynomialMKL):
     Parameters
     ----------
     degree : int, default=3
-        Factors of a product at most; a column may be a factor more than once.
+        Factors of a product at most; a column may be a factor more than once (see
+        `powers`).
     base_kernels : None, str, Kernel or list of these
         None for the columns themselves, else see :class:`PolynomialMKLRegressor`.
     degree_weights : sequence of degree + 1 numbers, optional
@@ -242,10 +253,16 @@ class PolynomialMKLClassifier(ClassifierMixin, PolynomialMKL):
         kernels with a single feature only). None does so exactly when C is "auto".
     standardize : bool or "auto", default="auto"
         Scale columns to unit mean square. True centers them as well; "auto" centers
-        those whose mean is further than a quarter of the standard deviation from 0.
+        those whose mean is further than a quarter of the standard deviation from 0,
+        except columns of zeros and one other value.
     normalize : bool, default=True
         Scale every product to unit mean square, so that powers of columns with heavy
         tails have no head start (p = 1 and base kernels with a single feature only).
+    powers : bool, default=True
+        False lets no column be a factor of a product twice. With p = 1 and
+        `normalize` a column of zeros and ones, or of any two values, is a factor once
+        in any case, because its square says nothing new; one of three values at most
+        twice, and so on.
     solver : "auto" or solver, default="auto"
         "auto" follows p. An object has settings of its own, such as tolerance, rounds
         and memory: ``ColumnGeneration(tol=1e-4, memory_limit="4GB")`` for p = 1,
@@ -307,6 +324,7 @@ class PolynomialMKLClassifier(ClassifierMixin, PolynomialMKL):
         refit: bool | None = None,
         standardize: bool | str = "auto",
         normalize: bool = True,
+        powers: bool = True,
         solver: Any = "auto",
         callback: Any = None,
         verbose: int = 0,
@@ -321,6 +339,7 @@ class PolynomialMKLClassifier(ClassifierMixin, PolynomialMKL):
         self.refit = refit
         self.standardize = standardize
         self.normalize = normalize
+        self.powers = powers
         self.solver = solver
         self.callback = callback
         self.verbose = verbose

@@ -84,10 +84,11 @@ class LpNormSearch(Resumable):
         start: ProductExpansion | None,
     ) -> None:
         self.settings, self.problem = settings, problem
-        every = all_products(problem.base.n_base, problem.degree)
+        base = problem.base
+        every = all_products(base.n_base, problem.degree, base.limits)
         self.products = tuple(i for i in every if len(i) >= problem.least_degree)
         self.rho = np.array([problem.rho[len(i)] for i in self.products], dtype=float)
-        self.listed = _Listed(problem.base, self.products)
+        self.listed = _Listed(base, self.products)
         even = np.full(len(self.rho), len(self.rho) ** (-1.0 / problem.nu))
         self.theta = even if start is None else start.weights
 

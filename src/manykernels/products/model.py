@@ -46,7 +46,8 @@ class ColumnScale:
         """Unit mean square; "auto" shifts columns only whose mean is far from zero.
 
         A product of columns that are shifted by a little is a sum of many products,
-        so that a column with a natural zero had better keep it.
+        so that a column with a natural zero had better keep it; one of zeros and ones
+        has such a zero, wherever its mean is.
         """
         columns = X.shape[1]
         if standardize is False:
@@ -59,6 +60,7 @@ class ColumnScale:
         flat = spread <= 1e-12
         spread[flat] = 0.0
         far = np.abs(mean) > ALREADY_CENTERED * spread
+        far &= ~_are_indicators(X)
         shift = np.where(far | (standardize is True) | flat, mean, 0.0)
         size = np.sqrt(np.square(spread) + np.square(mean - shift))
         size[flat] = 0.0
@@ -68,6 +70,12 @@ class ColumnScale:
     def apply(self, X: Array, columns: Any = slice(None)) -> Array:
         """Some columns of X, scaled."""
         return np.asarray((X[:, columns] - self.shift[columns]) * self.factor[columns])
+
+
+def _are_indicators(X: Array) -> NDArray[np.bool_]:
+    """Which columns hold zeros and one other value."""
+    extreme = np.where(X.max(axis=0) > 0.0, X.max(axis=0), X.min(axis=0))
+    return np.asarray(((X == 0.0) | (X == extreme)).all(axis=0))
 
 
 @storable(

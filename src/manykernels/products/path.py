@@ -146,8 +146,7 @@ class Refit:
         """Backward elimination: leave out the weakest term while this helps."""
         best = terms
         while terms.products:
-            strength = np.abs(terms.w) * self._spread(terms.products)
-            weakest = int(np.argmin(strength))
+            weakest = int(np.argmin(self._losses_without(terms)))
             terms = self.fit([p for i, p in enumerate(terms.products) if i != weakest])
             if terms.criterion <= best.criterion:
                 best = terms
@@ -180,11 +179,26 @@ class Refit:
         best = self.fit([*terms.products, tried[int(np.argmax(values))]])
         return best if best.criterion < terms.criterion else None
 
+    def _losses_without(self, terms: Terms) -> Array:
+        """How much a list loses with each of its terms, to second order.
+
+        w_i^2 / (H^-1)_ii with H the Hessian in w: what the others can take over is no
+        loss. Exact for squared errors.
+        """
+        Z = self._centered(terms.products)
+        curvature = self.problem.loss.curvature(terms.scores, self.problem.target)
+        H = Z.T @ (Z * curvature[:, None])
+        variances = np.diag(np.linalg.pinv(H, hermitian=True))
+        return np.asarray(np.square(terms.w) / np.maximum(variances, 1e-300))
+
+    def _centered(self, products: Sequence[Product]) -> Array:
+        """Features, around their means where there is an intercept."""
+        Z = self.base.features(products)
+        return Z - Z.mean(axis=0) if self.problem.intercept else Z
+
     def _spread(self, products: Sequence[Product]) -> Array:
         """Length of every feature, around its mean where there is an intercept."""
-        Z = self.base.features(products)
-        if self.problem.intercept:
-            Z = Z - Z.mean(axis=0)
+        Z = self._centered(products)
         return np.asarray(np.maximum(np.linalg.norm(Z, axis=0), 1e-300))
 
     def _entry_price(self) -> float:

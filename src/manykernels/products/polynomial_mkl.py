@@ -60,6 +60,7 @@ from manykernels.products.model import (
     padded,
     single_features,
 )
+from manykernels.products.repeats import useful_powers
 from manykernels.solvers import Epoch
 
 MEMBER = ("p", "degree_weights", "C", "weight")  # what `blend_` says of each
@@ -72,6 +73,7 @@ RULES: Rules = {
     "refit": Flag(optional=True),
     "standardize": Flag(word="auto"),
     "normalize": Flag(),
+    "powers": Flag(),
     "solver": OneOf("auto", method="solve"),
 }
 
@@ -102,7 +104,7 @@ def prepare(estimator: Any, X: Any, given: Any) -> Prepared:
     wanted = estimator.base_kernels
     if wanted is None:
         scale = ColumnScale.fit(X, estimator.standardize)
-        columns = RankOneKernels(scale.apply(X), _normalized(estimator))
+        columns = _rank_one(estimator, scale.apply(X))
         return Prepared(columns, scale, None, _names(estimator))
     specs = training_kernels(wanted, given)
     scaled_columns = None
@@ -116,24 +118,44 @@ def prepare(estimator: Any, X: Any, given: Any) -> Prepared:
         dtype=np.float64,
         random_state=choose_generator(estimator.random_state),
     )
-    limit = getattr(estimator.solver, "memory_limit", None)
-    base = _base(kernels, limit, _normalized(estimator))
+    base = _base(estimator, kernels)
     return Prepared(base, scaled_columns, kernels, list(kernels.names))
 
 
-def _normalized(estimator: Any) -> bool:
-    """Whether products are scaled, which the sampler for other p cannot do."""
-    return bool(estimator.normalize) and estimator.p == 1
+def _rank_one(estimator: Any, columns: np.ndarray) -> RankOneKernels:
+    """Columns, whose products p = 1 takes without needless powers and in one size.
+
+    The sampler for other p can do neither.
+    """
+    normalized = bool(estimator.normalize) and estimator.p == 1
+    around_mean = bool(getattr(estimator, "fit_intercept", False))
+    limits = _limits(columns, int(estimator.degree) if estimator.powers else 1)
+    if estimator.powers and not normalized:
+        limits = None
+    return RankOneKernels(columns, normalized, limits, around_mean)
 
 
-def _base(kernels: KernelSet, memory_limit: Any, normalized: bool) -> BaseKernels:
+def _limits(columns: np.ndarray, most: int) -> np.ndarray | None:
+    """How often each column may be a factor; None where no power is needless."""
+    limits = useful_powers(columns, most)
+    return limits if most == 1 or np.any(limits < most) else None
+
+
+def _base(estimator: Any, kernels: KernelSet) -> BaseKernels:
     if _has_rank_one(kernels):
         everything = np.arange(kernels.n_kernels)
-        columns = single_features(kernels.features() or [], everything)
-        return RankOneKernels(columns, normalized)
+        return _rank_one(
+            estimator, single_features(kernels.features() or [], everything)
+        )
+    if not estimator.powers:
+        raise ValueError(
+            "powers=False needs columns, or base kernels with a single feature, got "
+            f"base_kernels={quoted(estimator.base_kernels)}; leave powers out."
+        )
     # The matrices and their upper triangles.
     n, r = kernels.n_reference, kernels.n_kernels
-    require_memory(12 * r * n * n, memory_limit, f"{r} base kernels on {n} rows")
+    limit = getattr(estimator.solver, "memory_limit", None)
+    require_memory(12 * r * n * n, limit, f"{r} base kernels on {n} rows")
     return DenseKernels(kernels.stack())
 
 

@@ -27,6 +27,7 @@ from manykernels.products.base import (
     inverse_sizes,
     multiply_columns,
 )
+from manykernels.products.repeats import allows, bar
 
 # Multiply-adds of one exhaustive look, some ten seconds on two cores.
 AFFORDABLE = 4e11
@@ -138,7 +139,13 @@ class Pricing:
 
         Threads of BLAS would wait for each other after each small product.
         """
-        prefixes = [i for d in range(2, self.degree + 1) for i in self._prefixes(d)]
+        limits = self.base.limits
+        prefixes = [
+            prefix
+            for d in range(2, self.degree + 1)
+            for prefix in self._prefixes(d)
+            if allows(limits, prefix)
+        ]
         n_threads = min(available_threads(), len(prefixes))
         if n_threads <= 1 or self.work < THREADED_WORK:
             for prefix in prefixes:
@@ -163,8 +170,15 @@ class Pricing:
             products: list[Product] = [(j,) for j in range(self.base.n_base)]
             values = self.base.columns.T @ weighted
             if self.base.normalized:
-                values *= inverse_sizes(np.square(self.base.columns).mean(axis=0))
+                values *= self._small_scales()
             found.add_values(products, values, 1)
+
+    def _small_scales(self) -> Array:
+        """1 / size of the columns."""
+        assert isinstance(self.base, RankOneKernels)
+        columns = self.base.columns
+        mean_squares = np.square(columns).mean(axis=0)
+        return inverse_sizes(self.base.square_sizes(mean_squares, columns.mean(axis=0)))
 
     def _prefixes(self, degree: int) -> Iterator[Product]:
         return combinations_with_replacement(range(self.base.n_base), degree - 2)
@@ -183,24 +197,32 @@ class Pricing:
             values = self._product(columns[:, rows], columns[:, row:], v)
             if self.base.normalized:
                 values *= self._tile_scales(prefix, row)
+            if self.base.limits is not None:
+                bar(values, prefix, row, self.base.limits)
             yield Tile(prefix, row, row, values)
 
     def _tile_scales(self, prefix: Product, row: int) -> NDArray[np.float32]:
-        """1 / root mean square of the features of a tile, remembered if memory allows.
+        """1 / size of the features of a tile, remembered if memory allows.
 
         They are the same in every search and cost as much as the values.
         """
         known = self._scales.get((prefix, row))
         if known is not None:
             return known
-        squares = np.square(self.base.columns)
-        v = multiply_columns(squares, prefix) / len(squares)
-        found = self._product(squares[:, row : row + TILE], squares[:, row:], v)
+        assert isinstance(self.base, RankOneKernels)
+        mean_squares = self._means(np.square(self.base.columns), prefix, row)
+        means = self._means(self.base.columns, prefix, row)
+        found = self.base.square_sizes(mean_squares, means)
         scales = inverse_sizes(found).astype(np.float32)
         if self._remembered + scales.nbytes <= self._scale_bytes:
             self._remembered += scales.nbytes
             self._scales[prefix, row] = scales
         return scales
+
+    def _means(self, columns: Array, prefix: Product, row: int) -> Array:
+        """Means of the products of a tile."""
+        v = multiply_columns(columns, prefix) / len(columns)
+        return self._product(columns[:, row : row + TILE], columns[:, row:], v)
 
     @cached_property
     def _scale_bytes(self) -> int:

@@ -78,7 +78,7 @@ class ProductProblem:
     @property
     def n_products(self) -> int:
         """Number of distinct products."""
-        return n_products(self.base.n_base, self.degree)
+        return n_products(self.base.n_base, self.degree, self.base.limits)
 
     @property
     def n_rows(self) -> int:

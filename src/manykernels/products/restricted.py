@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, lstsq
 
-from manykernels.base.arrays import Array
+from manykernels.base.arrays import Array, Index
 from manykernels.products.base import Product, RankOneKernels
 from manykernels.products.machine import InnerSolver, combined
 from manykernels.products.problem import ProductProblem
@@ -194,13 +194,37 @@ class Restricted:
     intercept: float
 
 
+SAME = 1e-10  # one less the correlation of features that are one
+
+
+def first_of_their_kind(gram: Array, known: int) -> Index:
+    """Positions of features that equal no earlier one up to sign, from inner products.
+
+    The first `known` are kept in any case; features of zeros are not.
+
+    Examples
+    --------
+    >>> Z = np.array([[1.0, -1.0, 0.0, 1.0], [0.0, 0.0, 0.0, 1.0]])
+    >>> first_of_their_kind(Z.T @ Z, 1)
+    array([0, 3])
+    """
+    squares = np.diag(gram)
+    kept = list(range(known))
+    for j in range(known, len(gram)):
+        longer = np.maximum(squares[kept], squares[j])
+        alike = np.abs(gram[kept, j]) >= (1.0 - SAME) * longer
+        if squares[j] > 0.0 and not np.any(alike):
+            kept.append(j)
+    return np.array(kept, dtype=np.intp)
+
+
 class WorkingSet(Protocol):
     """Products that may have a weight, and the optimum over them."""
 
     products: list[Product]
 
-    def add(self, products: Sequence[Product]) -> None:
-        """More products."""
+    def add(self, products: Sequence[Product]) -> int:
+        """More products; how many of them were new."""
 
     def solve(self, C: float) -> Restricted:
         """The optimum for C, from the last one."""
@@ -228,8 +252,12 @@ class FeatureWorkingSet:
         self.w: Array = np.zeros(0)
         self._gram: Array = np.zeros((0, 0))
 
-    def add(self, products: Sequence[Product]) -> None:
-        """Compute their features, and the inner products with the others."""
+    def add(self, products: Sequence[Product]) -> int:
+        """Compute their features, and the inner products with the others.
+
+        Of several products with the same feature one is taken, that of least degree.
+        """
+        products = sorted(products, key=len)  # stable: the best first, by degree
         new = self.base.features(products)
         means = new.mean(axis=0) if self.problem.intercept else np.zeros(new.shape[1])
         new -= means
@@ -239,12 +267,15 @@ class FeatureWorkingSet:
         gram[:m, :m] = self._gram
         gram[:, m:] = features.T @ new
         gram[m:, :m] = gram[:m, m:].T
-        rho = [self.problem.rho[len(product)] for product in products]
-        self.features, self._gram = features, gram
-        self.products += products
-        self.means = np.append(self.means, means)
+        kept = first_of_their_kind(gram, m)
+        fresh = kept[m:] - m
+        self.features, self._gram = features[:, kept], gram[np.ix_(kept, kept)]
+        self.products += [products[i] for i in fresh]
+        rho = [self.problem.rho[len(products[i])] for i in fresh]
+        self.means = np.append(self.means, means[fresh])
         self.rho = np.append(self.rho, rho)
-        self.w = np.append(self.w, np.zeros(len(products)))
+        self.w = np.append(self.w, np.zeros(len(fresh)))
+        return len(fresh)
 
     def solve(self, C: float) -> Restricted:
         """Squared errors at once, other losses by Newton steps."""
@@ -313,12 +344,13 @@ class MatrixWorkingSet:
         self.products: list[Product] = []
         self.theta: Array = np.zeros(0)
 
-    def add(self, products: Sequence[Product]) -> None:
+    def add(self, products: Sequence[Product]) -> int:
         """Give them no weight yet, or equal ones if they are the first."""
         first = not self.products
         self.products += products
         weight = 1.0 / len(products) if first and products else 0.0
         self.theta = np.append(self.theta, np.full(len(products), weight))
+        return len(products)
 
     def solve(self, C: float) -> Restricted:
         """min over the simplex of J(theta): quadratic models with a line search."""

@@ -49,6 +49,11 @@ class ProductSampler:
     @classmethod
     def of(cls, base: BaseKernels, rho: Array) -> ProductSampler:
         """Prepare the powers of the summed kernel, once for all draws."""
+        if base.limits is not None:
+            raise ValueError(
+                "Products can only be drawn with all their powers, got powers=False; "
+                "use powers=True, p=1, or solver=ExplicitLpNorm() for few columns."
+            )
         return cls(base, rho, base.power_sums(max(len(rho) - 1, 0)))
 
     def degree_masses(self, coef: Array) -> Array:

@@ -1,0 +1,79 @@
+"""How often a column may be a factor of a product.
+
+x^2 = x for a column of zeros and ones: with it as a square, a term has several names.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manykernels.base.arrays import Array, Index
+
+Product = tuple[int, ...]
+
+
+def useful_powers(columns: Array, degree: int) -> Index:
+    """How many powers of each column are no sum of lower ones, at most `degree`.
+
+    A column of v different values has v - 1 of them: any further power is a polynomial
+    of lower degree on these values.
+
+    Examples
+    --------
+    >>> useful_powers(np.array([[0.0, 0.0, 3.0], [1.0, 1.0, 3.0], [1.0, 2.0, 3.0]]), 3)
+    array([1, 2, 1])
+    """
+    powers = [_n_values(x, degree + 1) - 1 for x in columns.T]
+    return np.maximum(np.array(powers, dtype=np.intp), 1)
+
+
+def _n_values(x: Array, most: int) -> int:
+    """Different values of a column, counted no further than `most`."""
+    count, left = 0, x
+    while count < most and len(left):
+        count, left = count + 1, left[left != left[0]]
+    return count
+
+
+def count_products(limits: Sequence[int] | Index, degree: int) -> int:
+    """Products of at most `degree` factors, column j at most limits[j] times.
+
+    Examples
+    --------
+    >>> count_products([1, 1, 1], 3), count_products([3, 3, 3], 3)
+    (8, 20)
+    """
+    by_degree = [1] + [0] * degree
+    for limit in limits:
+        by_degree = [
+            sum(by_degree[d - k] for k in range(min(int(limit), d) + 1))
+            for d in range(degree + 1)
+        ]
+    return sum(by_degree)
+
+
+def allows(limits: Index | None, product: Product) -> bool:
+    """Whether no column is a factor more often than it may be.
+
+    Examples
+    --------
+    >>> allows(np.array([1, 2]), (0, 1, 1)), allows(np.array([1, 2]), (0, 0))
+    (True, False)
+    """
+    if limits is None:
+        return True
+    return all(count <= limits[j] for j, count in Counter(product).items())
+
+
+def bar(values: Array, prefix: Product, row: int, limits: Index) -> None:
+    """Put zeros where prefix + (row + j, row + k) repeats a column too often."""
+    room = limits - np.bincount(np.array(prefix, dtype=np.intp), minlength=len(limits))
+    height = len(values)
+    values[room[row : row + height] < 1] = 0.0
+    values[:, room[row:] < 1] = 0.0
+    squares: NDArray[np.intp] = np.flatnonzero(room[row : row + height] < 2)
+    values[squares, squares] = 0.0
