@@ -83,6 +83,46 @@ def test_the_same_model_as_in_python(files, call):
     assert json.loads(shown.stdout)["accuracy"] == expected.score(X, y)
 
 
+def test_names_of_rows_as_pandas_and_r_write_them(files, call):
+    folder, tables, options = files
+    fit = ("fit", folder / "patients.csv", "-t", "kind", *options, "--seed", 0)
+    call(*fit, "-m", folder / "a.mk")
+    genes, proteins = (tables[name].set_index("id") for name in ("genes", "proteins"))
+    genes.rename_axis(None).to_csv(folder / "genes.csv")  # the corner is empty
+    for index in (proteins, proteins.rename_axis(None)):
+        index.to_parquet(folder / "proteins.parquet")
+        call(*fit, "-m", folder / "b.mk")
+        one, other = mk.load(folder / "a.mk"), mk.load(folder / "b.mk")
+        assert np.array_equal(one.dual_coef_, other.dual_coef_)
+
+
+def test_columns_that_no_kernel_reads_may_be_text(files, call):
+    folder, tables, options = files
+    path, kernels = folder / "model.mk", "rbf@genes:g*; rbf@data:age"
+    fit = ("fit", folder / "patients.csv", "-t", "kind", *options, "--seed", 0)
+    fit = (*fit, "-m", path, "-k")
+    call(*fit, kernels)
+    expected = mk.load(path).dual_coef_
+    tables["genes"].assign(note="hello").to_csv(folder / "genes.csv", index=False)
+    tables["patients"].assign(ward="west").to_csv(folder / "patients.csv", index=False)
+    call(*fit, kernels)
+    assert np.array_equal(mk.load(path).dual_coef_, expected)
+    call("predict", path, folder / "patients.csv", *options)
+    said = call(*fit, "rbf@genes", code=2)
+    assert "view 'genes' must hold numbers" in said.stderr and "'note'" in said.stderr
+    said = call(*fit, kernels, "--weight", "ward", code=2)
+    assert "expected numbers to learn from, got text such as 'west'" in said.stderr
+
+
+def test_the_columns_of_data_alone_predict_too(files, call):
+    folder, tables, options = files
+    path, out = folder / "model.mk", folder / "out.csv"
+    call("fit", folder / "patients.csv", "-t", "kind", *options, "-m", path)
+    call("predict", path, folder / "patients.csv", "-o", out)
+    X = {"data": tables["patients"].set_index("id")[["age"]]}
+    assert pd.read_csv(out)["prediction"].tolist() == mk.load(path).predict(X).tolist()
+
+
 def test_holdout_test_and_search(files, call):
     folder, tables, options = files
     tables["patients"].iloc[:15].to_csv(folder / "new.csv", index=False)

@@ -26,6 +26,7 @@ class ViewFiles:
 
     files: dict[str, str]  # by the name of the view
     index: str | None
+    wanted: bool = False  # whether a model reads views, be it of DATA alone
 
     @classmethod
     def of(cls, texts: Sequence[str] | None, index: str | None) -> ViewFiles:
@@ -38,7 +39,7 @@ class ViewFiles:
 
     def join(self, sample: Sample, source: Source) -> Sample:
         """Rows of DATA with the views of the files; unchanged where there are none."""
-        if not self.files:
+        if not self.files and not self.wanted:
             return sample
         tables: dict[str, Any] = {}
         if sample.X.shape[1]:
@@ -58,9 +59,10 @@ class ViewFiles:
     def known_by(self, model: Any) -> ViewFiles:
         """The same, with the index that a model was fitted with if none is named."""
         reader = getattr(model, "_reader", None)
-        if self.index is not None or reader is None:
+        if reader is None:
             return self
-        return replace(self, index=reader.index_name)
+        index = reader.index_name if self.index is None else self.index
+        return replace(self, index=index, wanted=True)
 
     def roles_of(self, model: Any, roles: Roles) -> Roles:
         """What DATA is read for by a fitted model; None of its views may be of DATA."""

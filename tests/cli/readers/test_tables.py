@@ -57,6 +57,8 @@ def test_header_names_and_roles():
         ("0,1,2", {"target": "2"}, True),
         ("0,1,3", {"target": "2"}, False),
         ("5,,x", {"target": "2"}, False),
+        (",a,b", {}, True),
+        (",1,b", {}, False),
         ("2019,2020,y", {"target": "y"}, True),
         ("3,1", {"features": ["1", "3"]}, True),
     ],

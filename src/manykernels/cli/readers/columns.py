@@ -142,6 +142,11 @@ class Roles:
             "index": self.index,
         }
 
+    def _called(self, names: list[str] | None) -> dict[str, str | None]:
+        """The same; a first column without a name, as R writes it, is the index."""
+        unnamed = names is not None and self.index not in names and not names[0]
+        return {**self.single, "index": "0"} if self.index and unnamed else self.single
+
     def asked(self) -> set[str]:
         """Names that a header must hold to be one; positions say nothing."""
         single = self.single.values()
@@ -157,7 +162,7 @@ class Roles:
             )
         places = {
             option: None if wanted is None else find_column(wanted, names, n_columns)
-            for option, wanted in self.single.items()
+            for option, wanted in self._called(names).items()
         }
         require_apart(**places)
         target, event, weight, group, index = places.values()
@@ -190,7 +195,8 @@ class Roles:
             if names is not None and not names[j]:
                 raise TableError(
                     f"expected a name for every column, got none for column {j} "
-                    f"(counted from 0); name it, or leave it out with --drop {j}."
+                    f"(counted from 0); name it, leave it out with --drop {j}, or name "
+                    "rows by it with --index."
                 )
 
     def require_count(self, found: int) -> None:

@@ -211,13 +211,15 @@ def is_header(cells: Sequence[str], asked: set[str]) -> bool:
     --------
     >>> is_header(["5.1", "setosa"], set()), is_header(["5.1", "kind"], {"kind"})
     (False, True)
-    >>> is_header(["0", "1", "2"], set()), is_header(["a", "b"], set())
+    >>> is_header(["0", "1", "2"], set()), is_header(["", "a", "b"], set())
     (True, True)
     """
     if asked & set(cells):
         return True
     if len(cells) > 1 and list(cells) == [str(j) for j in range(len(cells))]:
         return True
+    if len(cells) > 1 and not cells[0].strip():  # the corner above names of rows
+        cells = cells[1:]
     return not any(is_number(cell) or cell in MISSING for cell in cells)
 
 
@@ -247,9 +249,18 @@ def read_parquet(stream: BinaryIO, roles: Roles) -> Sample:
     with readable("a whole Parquet file"):
         # One thread: a broken file must fail alike every time.
         frame = pd.read_parquet(stream, engine="pyarrow", use_threads=False)
+    frame = _with_index(frame, roles)
     names = [str(name) for name in frame.columns]
     frame.columns = pd.RangeIndex(len(names))
     return _from_frame(frame, roles.plan(names, len(names)))
+
+
+def _with_index(frame: pd.DataFrame, roles: Roles) -> pd.DataFrame:
+    """Names of rows that pandas keeps apart from the columns, where they are asked."""
+    unnamed = frame.index.name is None and not isinstance(frame.index, pd.RangeIndex)
+    if unnamed and roles.index not in frame.columns:
+        frame = frame.rename_axis(index=roles.index)
+    return frame.reset_index([n for n in frame.index.names if n in roles.asked()])
 
 
 def _from_frame(frame: pd.DataFrame, plan: Plan) -> Sample:
@@ -258,7 +269,11 @@ def _from_frame(frame: pd.DataFrame, plan: Plan) -> Sample:
     columns = [*plan.features, *([] if plan.weight is None else [plan.weight])]
     found = [_as_numbers(frame[j]) for j in columns]
     words = {j: v for j, v in zip(columns, found, strict=True) if isinstance(v, str)}
-    if words:
+    if words and plan.lenient and plan.weight not in words:
+        # Kernels decide which columns must be numbers.
+        pairs = zip(columns, found, strict=True)
+        found = [frame[j].to_numpy(object) if j in words else v for j, v in pairs]
+    elif words:
         raise TableError(
             f"expected numbers to learn from, got text such as "
             f"{next(iter(words.values()))[:40]!r} in the columns "
@@ -268,12 +283,11 @@ def _from_frame(frame: pd.DataFrame, plan: Plan) -> Sample:
     values = np.column_stack(found) if found else np.empty((len(frame), 0))
     if not plan.lenient:
         require_finite(values, plan.titles(columns))
-    n_features = len(plan.features)
     return Sample(
-        values[:, :n_features],
+        values[:, : len(plan.features)],
         plan.feature_names,
         _labels(frame, plan, plan.target),
-        None if plan.weight is None else values[:, n_features],
+        None if plan.weight is None else np.asarray(found[-1], dtype=np.float64),
         _labels(frame, plan, plan.group),
         _labels(frame, plan, plan.event),
         _labels(frame, plan, plan.index),
