@@ -225,7 +225,7 @@ def test_completion_of_sparse_views(samples):
         def __init__(self, frame):
             self.X = sp.csr_matrix(frame.to_numpy())
             self.obs_names, self.var_names = frame.index, frame.columns
-            self.layers = {}
+            self.layers, self.obs = {}, None
 
     class Both:
         mod = {"a": Sparse(frame), "b": Sparse(other)}

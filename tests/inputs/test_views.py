@@ -11,6 +11,7 @@ from sklearn.model_selection import (
     train_test_split,
 )
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import manykernels as mk
 from manykernels.inputs.views import are_views
@@ -53,6 +54,41 @@ def test_y_may_come_in_another_order(patients):
         one.decision_function(views), other.decision_function(views), atol=2e-3
     )
     assert one.score(views, y) > 0.9
+
+
+@pytest.mark.parametrize(
+    "estimator, target",
+    [
+        (mk.MKLClassifier, lambda y: y),
+        (mk.MKLRegressor, lambda y: y.map({"x": 0.0, "y": 1.0, "z": 2.0})),
+        (
+            mk.MKLSurvival,
+            lambda y: pd.DataFrame(
+                {"time": y.map({"x": 9.0, "y": 3.0, "z": 1.0}), "event": True}
+            ),
+        ),
+    ],
+)
+def test_score_matches_rows_by_index_as_fit_does(patients, estimator, target):
+    tables, y = patients
+    model = estimator("rbf", random_state=0).fit(tables, target(y))
+    expected = model.score(mk.Views(tables, rows=NAMES), target(y))
+    turned = dict(reversed(tables.items()))  # rows in the order of the other table
+    assert model.score(turned, target(y)) == expected
+    assert expected > 0.8
+
+
+def test_y_by_position_needs_tables_in_one_order(patients):
+    tables, y = patients
+    with pytest.raises(ValueError, match="different orders, got none, and 'clinic' "):
+        fit(tables, y.to_numpy())
+    with pytest.raises(ValueError, match="different orders, got none"):
+        fit(tables, y).score(tables, y.tolist())
+    views = mk.Views(tables, rows=NAMES)
+    assert fit(views, y.to_numpy()).score(views, y.to_numpy()) > 0.9
+    fewer = {"genes": tables["genes"], "clinic": tables["clinic"].sort_index()[:9]}
+    ordered = {k: t.loc[[n for n in NAMES if n in t.index]] for k, t in fewer.items()}
+    assert fit(ordered, y.to_numpy()).score(ordered, y) > 0.9
 
 
 def test_views_and_columns_in_any_order_give_the_same_answers(patients):
@@ -105,6 +141,15 @@ def test_scikit_learn_splits_views_like_a_table(patients):
     assert (train.index == y_train.index).all()
     search = mk.MKLClassifierCV("rbf", Cs=[1, 10], cv=3, random_state=0).fit(X, y)
     assert search.best_score_ > 0.9
+
+
+def test_scalers_of_one_table_are_told_about_scale(patients):
+    tables, y = patients
+    pipeline = make_pipeline(StandardScaler(), mk.MKLClassifier())
+    with pytest.raises(
+        TypeError, match=r"expected one table, got views \(genes, clini"
+    ):
+        pipeline.fit(mk.Views(tables, rows=NAMES), y)
 
 
 def test_groups_follow_the_order_of_y(patients):
@@ -237,10 +282,28 @@ def test_annotated_data_and_their_layers(patients):
     assert doubled.table("genes")[0, 0] == 2 * tables["genes"].iloc[0, 0]
     single = Annotated(tables["genes"], obs)
     assert mk.Views(single, layers="double").names == ["X"]
+    parts = {name: Annotated(table) for name, table in tables.items()}
+    same = mk.Views(parts, rows=NAMES)  # a dict is matched by the names of rows too
+    assert np.array_equal(fit(parts, y).decision_function(same), expected)
+    assert mk.Views(parts, layers={"genes": "double"}).names == ["genes", "clinic"]
+    with pytest.raises(TypeError, match="view 'both' must be one table, got MuData"):
+        mk.Views({"both": data})
+    with pytest.raises(TypeError, match="layers are those of AnnData .* 'genes'"):
+        mk.Views(tables, layers="double")
+    with pytest.raises(ValueError, match="layers must name views, which are genes"):
+        mk.Views(data, layers={"gene": "double"})
     with pytest.raises(ValueError, match="layer of view 'genes' must be one of double"):
         mk.Views(data, layers={"genes": "none"})
     with pytest.raises(ValueError, match="y must name a column of obs, one of type"):
         fit(data, "stage")
+
+
+def test_times_and_events_from_annotations(patients):
+    tables, y = patients
+    obs = pd.DataFrame({"days": y.map({"x": 9.0, "y": 3.0, "z": 1.0}), "died": True})
+    data = Annotated(tables["genes"], obs)
+    model = mk.MKLSurvival("rbf", random_state=0).fit(data, ["days", "died"])
+    assert model.score(data, ["days", "died"]) == model.score(data, obs) > 0.8
 
 
 def test_real_annotated_data(patients):
@@ -283,6 +346,8 @@ ERRORS = {
         r"views must all have an index or none of them, .* for 'b'",
     ),
     "no table": ("rows", r"views must be a dict of tables"),
+    "a path": ({"a": "a.csv"}, r"view 'a' must be a table .* got 'a.csv'; pass"),
+    "nothing": ({"a": None}, r"view 'a' must be a table .* got None; pass"),
 }
 
 
@@ -305,7 +370,8 @@ def test_refusals_of_a_fit(patients):
         fit({**tables, "genes": infinite}, y)
     partly = tables["genes"].copy()
     partly.iloc[3, 2] = np.nan
-    with pytest.raises(ValueError, match=r"view 'genes': .*scale='impute\+standard'"):
+    one_row = r"view 'genes': .* in part of 1 row; .*scale='impute\+standard'"
+    with pytest.raises(ValueError, match=one_row):
         fit({**tables, "genes": partly}, y)
     assert (
         fit({**tables, "genes": partly}, y, scale="impute+standard").score(

@@ -483,3 +483,10 @@ def test_solvers_check_their_settings(solver, setting, message):
     """A file may hold a solver, and say anything of it."""
     with pytest.raises(ValueError, match=message):
         solver(**setting)
+
+
+def test_views_are_told_that_one_table_is_wanted():
+    views = {"a": np.eye(4), "b": np.ones((4, 1))}
+    for estimator in (PolynomialMKLClassifier(), PolynomialMKLRegressor()):
+        with pytest.raises(TypeError, match="learns from one table, got several views"):
+            estimator.fit(views, [0, 1, 0, 1])

@@ -250,21 +250,27 @@ def _in_view(view: str) -> Iterator[None]:
 
 def _require_finite(values: Any, given: Any) -> None:
     """Raise where scaled numbers are none, because those given are not, or overflow."""
-    numbers = values.data if sp.issparse(values) else values
-    if np.isfinite(numbers).all():
+    scaled = _bad_rows(values)
+    if not scaled:
         return
-    bad = ~np.isfinite(numbers)
-    rows = int(bad.any(axis=1).sum()) if bad.ndim == 2 else int(bad.sum())
-    if np.isfinite(given.data if sp.issparse(given) else given).all():
+    rows = _bad_rows(given)  # one NaN spoils the scale of a whole column
+    if not rows:
         raise ValueError(
-            f"values must be finite numbers after scaling, got an overflow in {rows} "
-            f"row{'s' * (rows != 1)}; check that they are of the size of training rows."
+            f"values must be finite numbers after scaling, got an overflow in {scaled} "
+            f"row{'s' * (scaled != 1)}; check that they are of the size of training "
+            "rows."
         )
     raise ValueError(
         f"values must be finite or missing for a whole row, got NaN or infinity in "
-        f"{rows} row{'s' * (rows != 1)} that have others; fill them, for instance with "
+        f"part of {rows} row{'s' * (rows != 1)}; fill them, for instance with "
         "scale='impute+standard'."
     )
+
+
+def _bad_rows(values: Any) -> int:
+    """How many rows, or entries of a sparse table, are not finite."""
+    bad = ~np.isfinite(values.data if sp.issparse(values) else values)
+    return int(bad.any(axis=1).sum()) if bad.ndim == 2 else int(bad.sum())
 
 
 def _require_all_views(table: JoinedTable) -> None:

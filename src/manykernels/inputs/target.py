@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from manykernels.inputs.views import (
+    Views,
     are_views,
     as_views,
     find,
@@ -36,11 +37,13 @@ def in_order(X: Any, y: Any, *others: Any) -> tuple[Any, ...]:
     """
     if not are_views(X):
         return X, y, *others
-    if is_annotated(X) and isinstance(y, str):
+    if is_annotated(X):
         y = _annotation(X, y)
     views = as_views(X)
     ids = getattr(y, "index", None)
     if views.index is None or not has_index(ids):
+        if y is not None and views is not X:
+            _require_one_order(views)
         return views, y, *others
     own = names_of(ids)
     require_different(own, "the index of y")
@@ -57,14 +60,30 @@ def in_order(X: Any, y: Any, *others: Any) -> tuple[Any, ...]:
     return views[places[both]], take(y, both), *chosen
 
 
-def _annotation(X: Any, name: str) -> Any:
-    """A column of the observations' annotations."""
-    if name not in X.obs:
+def _require_one_order(views: Views) -> None:
+    """Raise where y goes by position and tables differ in the order of their rows."""
+    for name in views.names:
+        if np.any(np.diff(views.rows_of(name)) < 0):
+            raise ValueError(
+                "y must have an index where tables have their rows in different orders,"
+                f" got none, and {name!r} has another order than the tables before it; "
+                "pass y as a Series with the names of the rows, or X as "
+                "mk.Views(tables, rows=names) in the order of y."
+            )
+
+
+def _annotation(X: Any, y: Any) -> Any:
+    """y, or the columns of the observations' annotations that it names."""
+    names = [y] if isinstance(y, str) else y
+    if not isinstance(names, list) or not all(isinstance(n, str) for n in names):
+        return y
+    unknown = [name for name in names if name not in X.obs]
+    if unknown and isinstance(y, str):
         raise ValueError(
             f"y must name a column of obs, one of {', '.join(map(str, X.obs))}, got "
-            f"{name!r}; choose one of these."
+            f"{y!r}; choose one of these."
         )
-    return X.obs[name]
+    return y if unknown else X.obs[y]  # a list of texts may be labels
 
 
 def _tell(without_views: int, without_y: int) -> None:

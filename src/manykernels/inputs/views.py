@@ -106,6 +106,14 @@ class Views:
         part._set_shape()
         return part
 
+    def __array__(self, *options: Any, **more: Any) -> np.ndarray:
+        """Refuse: scalers and models for one table would mix the views up."""
+        raise TypeError(
+            f"expected one table, got views ({', '.join(self.names)}), which only the "
+            "MKL estimators read; scale with their scale= instead of a scaler in a "
+            "Pipeline, or take one view with .table(name)."
+        )
+
     def table(self, name: str) -> Any:
         """One view, as it came, with the rows of it that are here."""
         if name not in self.sources:
@@ -195,28 +203,41 @@ def read_sources(tables: Any, layers: Any = None) -> dict[str, Source]:
     """One source per view, from any of the forms that views come in."""
     if isinstance(tables, Views):
         return tables.sources
+    named = _by_name(tables)
+    chosen = _by_view(layers, named)
+    found = {name: _source(name, one, chosen.get(name)) for name, one in named.items()}
+    _check_names(found)
+    return found
+
+
+def _by_name(tables: Any) -> dict[Any, Any]:
+    """A table per view."""
+    if isinstance(tables, Mapping):
+        return dict(tables)
     if is_annotated(tables):
-        named = _annotated(tables, layers)
-    elif layers is not None:
-        raise TypeError(
-            f"layers are those of AnnData or MuData, got {type(tables).__name__}; "
-            "leave layers out."
-        )
-    elif isinstance(tables, Mapping):
-        named = {name: _source(name, table) for name, table in tables.items()}
-    elif are_views(tables) and hasattr(tables, "columns"):
-        named = _levels(tables)
-    elif are_views(tables):
-        views = enumerate(tables)
-        named = {f"view{v}": _source(f"view{v}", table) for v, table in views}
-    else:
+        return dict(tables.mod) if hasattr(tables, "mod") else {"X": tables}
+    if not are_views(tables):
         raise TypeError(
             "views must be a dict of tables, a list of arrays or a data frame with two "
             f"levels of columns, got {type(tables).__name__}; pass for instance "
             "{'mrna': table, 'clinical': other}."
         )
-    _check_names(named)
-    return named
+    if hasattr(tables, "columns"):
+        return _levels(tables)
+    return {f"view{v}": table for v, table in enumerate(tables)}
+
+
+def _by_view(layers: Any, named: Mapping[Any, Any]) -> dict[Any, Any]:
+    """The layer that is wanted of each view."""
+    if isinstance(layers, str):
+        layers = dict.fromkeys(named, layers)
+    chosen = dict(layers or {})
+    if odd := [name for name in chosen if name not in named]:
+        raise ValueError(
+            f"layers must name views, which are {', '.join(map(str, named))}, got "
+            f"{odd[0]!r}; choose one of these."
+        )
+    return chosen
 
 
 def _check_names(named: Mapping[Any, Source]) -> None:
@@ -231,8 +252,30 @@ def _check_names(named: Mapping[Any, Source]) -> None:
             )
 
 
-def _source(name: Any, table: Any) -> Source:
+def _source(name: Any, table: Any, layer: Any = None) -> Source:
     """A table of two dimensions, with the names that it brings along."""
+    if is_annotated(table):
+        return _annotated(name, table, layer)
+    if layer is not None:
+        raise TypeError(
+            f"layers are those of AnnData or MuData, got {type(table).__name__} for "
+            f"view {name!r}; leave the layer out."
+        )
+    table = _as_table(name, table)
+    if sp.issparse(table):
+        return Source(sp.csr_array(table))
+    columns = getattr(table, "columns", None)
+    ids = getattr(table, "index", None)
+    return Source(table, ids, None if columns is None else _column_names(name, columns))
+
+
+def _as_table(name: Any, table: Any) -> Any:
+    """Something with rows and columns."""
+    if table is None or isinstance(table, str | bytes):
+        raise TypeError(
+            f"view {name!r} must be a table of rows and columns, got {table!r:.60}; "
+            "pass an array, a CSR matrix or a data frame."
+        )
     if len(getattr(table, "shape", ())) == 1 and hasattr(table, "to_frame"):
         table = table.to_frame()
     if not hasattr(table, "shape"):
@@ -249,11 +292,7 @@ def _source(name: Any, table: Any) -> Source:
         raise ValueError(
             f"view {name!r} must have at least one column, got none; leave it out."
         )
-    if sp.issparse(table):
-        return Source(sp.csr_array(table))
-    columns = getattr(table, "columns", None)
-    ids = getattr(table, "index", None)
-    return Source(table, ids, None if columns is None else _column_names(name, columns))
+    return table
 
 
 def _column_names(name: Any, columns: Any) -> list[str]:
@@ -267,44 +306,36 @@ def _column_names(name: Any, columns: Any) -> list[str]:
     return found
 
 
-def _levels(frame: Any) -> dict[Any, Source]:
+def _levels(frame: Any) -> dict[Any, Any]:
     """The first level of the columns names the view."""
-    names = list(dict.fromkeys(frame.columns.get_level_values(0)))
     found = {}
-    for name in names:
+    for name in dict.fromkeys(frame.columns.get_level_values(0)):
         table = frame[name]
         if getattr(table.columns, "nlevels", 1) > 1:
             table = table.set_axis(
                 ["_".join(map(str, c)) for c in table.columns], axis=1
             )
-        found[str(name)] = _source(name, table)
+        found[str(name)] = table
     return found
 
 
-def _annotated(data: Any, layers: Any) -> dict[Any, Source]:
-    """The modalities of MuData, or the one table of AnnData."""
-    parts = dict(data.mod) if hasattr(data, "mod") else {"X": data}
-    if isinstance(layers, str):
-        layers = dict.fromkeys(parts, layers)
-    chosen = dict(layers or {})
-    if odd := sorted(set(chosen) - set(parts)):
-        raise ValueError(
-            f"layers must name views, which are {', '.join(parts)}, got {odd[0]!r}; "
-            "choose one of these."
+def _annotated(name: Any, data: Any, layer: Any) -> Source:
+    """X or a layer of AnnData, with the names of observations and variables."""
+    if hasattr(data, "mod"):
+        raise TypeError(
+            f"view {name!r} must be one table, got MuData with several; pass the "
+            "MuData itself, or one of its modalities."
         )
-    found: dict[Any, Source] = {}
-    for name, part in parts.items():
-        layer = chosen.get(name)
-        if layer is not None and layer not in part.layers:
-            raise ValueError(
-                f"layer of view {name!r} must be one of {', '.join(part.layers)}, got "
-                f"{layer!r}; choose one of these."
-            )
-        table = part.X if layer is None else part.layers[layer]
-        table = sp.csr_array(table) if sp.issparse(table) else np.asarray(table)
-        columns = _column_names(name, part.var_names)
-        found[name] = Source(table, part.obs_names, columns)
-    return found
+    if layer is not None and layer not in data.layers:
+        raise ValueError(
+            f"layer of view {name!r} must be one of {', '.join(data.layers)}, got "
+            f"{layer!r}; choose one of these."
+        )
+    table = data.X if layer is None else data.layers[layer]
+    table = sp.csr_array(table) if sp.issparse(table) else np.asarray(table)
+    return Source(
+        _as_table(name, table), data.obs_names, _column_names(name, data.var_names)
+    )
 
 
 # --- rows -----------------------------------------------------------------------------

@@ -344,6 +344,10 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
             return self.classes_[(decision > 0.0).astype(np.intp)]
         return self.classes_[np.argmax(decision, axis=1)]
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy; rows of views are matched with y by index, as in `fit`."""
+        return float(super().score(*self._in_order(X, y, sample_weight)))
+
     def predict_proba(self, X: Any) -> np.ndarray:
         """softmax(scores / temperature_), shape (n, n_classes)."""
         decision = self.decision_function(X)

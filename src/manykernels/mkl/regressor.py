@@ -264,6 +264,10 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
         scores = require_finite_scores(scores) + np.atleast_1d(self.intercept_)
         return scores[:, 0] if np.ndim(self.intercept_) == 0 else scores
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R^2; rows of views are matched with y by index, as in `fit`."""
+        return float(super().score(*self._in_order(X, y, sample_weight)))
+
     def kernel_contributions(self, X: Any) -> np.ndarray:
         """Each kernel's part of the prediction.
 

@@ -202,7 +202,11 @@ MKLRegressor
         return np.asarray(-(scores[:, 0] + self.intercept_))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Harrell's concordance of the predicted risks, see `concordance_index`."""
+        """Harrell's concordance of the predicted risks, see `concordance_index`.
+
+        Rows of views are matched with y by index, as in `fit`.
+        """
+        X, y, sample_weight = self._in_order(X, y, sample_weight)
         return concordance_index(y, self.predict_risk(X), sample_weight)
 
     def kernel_contributions(self, X: Any) -> np.ndarray:

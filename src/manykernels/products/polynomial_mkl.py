@@ -39,6 +39,7 @@ from manykernels.inputs.parameters import (
 )
 from manykernels.inputs.reading import training_kernels
 from manykernels.inputs.reporting import warn_unless_converged
+from manykernels.inputs.views import are_views
 from manykernels.kernels import KernelSet, reads_matrices
 from manykernels.products.base import (
     BaseKernels,
@@ -92,6 +93,12 @@ def check_X(estimator: Any, X: Any, reset: bool, min_rows: int = 1) -> Any:
     """A dense table of finite numbers, or kernel matrices if these are given."""
     if reads_matrices(estimator.base_kernels):
         return check_matrices(estimator, X, reset, min_rows)
+    if are_views(X):
+        raise TypeError(
+            f"{type(estimator).__name__} learns from one table, got several views "
+            f"({type(X).__name__}); join their columns, for instance with "
+            "pd.concat(tables, axis=1), or use MKLClassifier or MKLRegressor."
+        )
     table = check_table(estimator, X, reset, min_rows, sparse=False)
     return table.astype(np.float64, copy=False)
 
