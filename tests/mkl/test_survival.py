@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.optimize import minimize_scalar
-from sklearn.base import clone
+from sklearn.base import RegressorMixin, clone
 from sklearn.datasets import load_diabetes
 from sklearn.model_selection import (
     GridSearchCV,
@@ -249,7 +249,7 @@ class OnAnyTarget(MKLSurvival):
         return super().fit(X, pair, sample_weight)
 
     def score(self, X, y, sample_weight=None):
-        return MKLRegressor.score(self, X, y, sample_weight)
+        return RegressorMixin.score(self, X, y, sample_weight)
 
 
 @parametrize_with_checks(
