@@ -10,13 +10,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from manykernels.base.arrays import Array, Index, Values
 from manykernels.base.machine import in_slices
 from manykernels.hot import stack as hot
+
+if TYPE_CHECKING:
+    from manykernels.banks.device.kernels import DeviceKernels
 
 BLOCK_BYTES = 128 << 20  # of kernel rows at a time
 SCORE_BLOCK = 256  # rows combined at a time when scores are formed in float64,
@@ -114,6 +117,10 @@ class Bank(ABC):
 
     def sparse_matrices(self) -> list[Any] | None:
         """K_f of every block as a CSR matrix, if all are stored so; else None."""
+        return None
+
+    def on_device(self) -> DeviceKernels | None:
+        """The same kernels as arrays of another device, if they live on one."""
         return None
 
     def combine(self, weights: Array, rows: Index, out: Values | None = None) -> Values:

@@ -14,6 +14,7 @@ from manykernels.banks.bands import BAND, half_stack
 from manykernels.banks.base import Bank, GramBank
 from manykernels.banks.blocks import BlockBank, FeatureBlock, SparseGramBlock
 from manykernels.banks.cost import WRITE_NS, all_pairs_seconds, reading_pays
+from manykernels.banks.device.build import build_device_bank
 from manykernels.banks.given import given_bank
 from manykernels.banks.gramfile import stored_file
 from manykernels.banks.ondemand import OnDemandBank
@@ -29,6 +30,7 @@ from manykernels.base.machine import (
 )
 from manykernels.base.quoted import quoted
 from manykernels.base.stored import TEXT, storable
+from manykernels.device import Device
 from manykernels.kernels import KernelSet
 
 KINDS = ("auto", "gram", "features", "sparse", "memmap", "on_demand")
@@ -151,6 +153,7 @@ def build_bank(
     kernels: KernelSet,
     storage: Storage | str = "auto",
     memory_limit: MemoryLimit = None,
+    device: Device | None = None,
 ) -> Bank:
     """Store the kernels on their reference rows.
 
@@ -162,6 +165,8 @@ def build_bank(
         Where values live, see :class:`Storage`.
     memory_limit : int, float or str, optional
         Bytes or text such as "4GB"; by default most of the free memory.
+    device : Device, optional
+        Where values live and products are computed; the processor by default.
 
     Examples
     --------
@@ -170,6 +175,8 @@ def build_bank(
     1
     """
     storage = Storage.of(storage)
+    if device is not None:
+        return build_device_bank(kernels, storage, device, memory_limit)
     half = storage.is_half
     kind = storage.kind
     if kind == "auto":

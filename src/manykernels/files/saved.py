@@ -28,8 +28,8 @@ from manykernels.files.plain import Functions, from_plain, to_plain
 
 # Where the classes are that a file may name; the last is imported when one does.
 ROOMS = ("mkl", "products", "chains", "trees", "compare")
-# Code and paths of this machine: a file can neither hold nor set them.
-NEVER = ("callback", "checkpoint")
+# Code, paths and devices of this machine: a file can neither hold nor set them.
+NEVER = ("callback", "checkpoint", "device")
 KERNELS = ("kernels", "base_kernels")
 SHOWN = ("p", "C", "loss", "solver", "tol", "storage")  # in a summary, also defaults
 
@@ -52,9 +52,9 @@ class Saved:
         `manykernels.load` reads it: an estimator of the same class with the same
         predictions to the bit. Training kernels are not kept, nor any rows where the
         model needs none. The file appears whole or not at all, with the permissions
-        that `open` would give it, and where a link points to. Callbacks, paths, and
-        objects from elsewhere such as splitters, scorers and random states are not
-        saved: these parameters have their defaults afterwards.
+        that `open` would give it, and where a link points to. Callbacks, paths,
+        devices, and objects from elsewhere such as splitters, scorers and random states
+        are not saved: these parameters have their defaults afterwards.
 
         Parameters
         ----------

@@ -119,6 +119,66 @@ def dual_sweeps(gram, target, bound, coef, scores, drift, orders, goal):
     return len(orders), updates
 
 
+@njit(cache=True, fastmath=True)
+def _violation(own, bound, coef, scores):
+    """How far a row is from optimal: zero where no coefficient wants to move.
+
+    The slopes s_k - 1[k = y] of coefficients below their bound are the largest ones.
+    """
+    highest, lowest = -1e300, 1e300  # fastmath knows no infinity
+    for k in range(len(coef)):
+        slope = scores[k] - (1.0 if k == own else 0.0)
+        highest = max(highest, slope)
+        if coef[k] < (bound if k == own else 0.0):
+            lowest = min(lowest, slope)
+    return highest - lowest if lowest < 1e300 else 0.0
+
+
+@njit(cache=True, fastmath=True, nogil=True)
+def violations(target, bound, coef, scores):
+    """Of every row, for scores and coef of shape (rows, outputs)."""
+    found = np.empty(len(target))
+    for i in range(len(target)):
+        found[i] = _violation(target[i], bound[i], coef[i], scores[i])
+    return found
+
+
+@njit(cache=True, fastmath=True, nogil=True)
+def block_steps(gram, target, bound, coef, scores, floor, sweeps):
+    """Exact steps of the rows whose violation is at least `floor`, one after the other.
+
+    coef and scores, both (rows, outputs), change in place; returns the steps.
+    """
+    n_rows, n_outputs = coef.shape
+    excess = np.empty(n_outputs)
+    updates = 0
+    for _ in range(sweeps):
+        for i in range(n_rows):
+            own, curvature = target[i], gram[i, i]
+            if _violation(own, bound[i], coef[i], scores[i]) < floor:
+                continue
+            if curvature <= 0.0:  # invisible to the kernel: see `dual_sweeps`
+                coef[i] = 0.0
+                coef[i, own] = bound[i]
+                coef[i, 1 if own == 0 else 0] = -bound[i]
+                continue
+            inverse = 1.0 / curvature
+            for k in range(n_outputs):
+                excess[k] = coef[i, k] - (scores[i, k] + 1.0) * inverse
+            excess[own] += inverse - bound[i]
+            level = _water_level(excess, bound[i])
+            updates += 1
+            for k in range(n_outputs):
+                upper = bound[i] if k == own else 0.0
+                value = upper + min(0.0, excess[k] - level)
+                change = value - coef[i, k]
+                if change != 0.0:
+                    coef[i, k] = value
+                    for j in range(n_rows):
+                        scores[j, k] += change * gram[i, j]
+    return updates
+
+
 @njit(cache=True, fastmath=True, nogil=True)
 def frozen_values(target, coef, scores, drift, margins):
     """Sum of a_{i,y_i} and the quadratic form; the margins go to the last argument.

@@ -98,6 +98,16 @@ class CheckedKernels:
         None where a kernel is a function of what was given, where matrices lie apart,
         or where they are symmetric by tolerance only.
         """
+        given = self.matrices_as_given()
+        stack = None if given is None else as_one_stack(given[0])
+        return None if given is None or stack is None else (stack, given[1])
+
+    def matrices_as_given(self) -> tuple[list[Any], Array] | None:
+        """The given matrices and a factor for each kernel, if that is all.
+
+        None where a kernel is a function of what was given, or where matrices are
+        symmetric by tolerance only.
+        """
         matrices: list[Any] = [None] * self.n_kernels
         for group in self.groups:
             if not isinstance(group, GivenGroup) or not group.symmetric:
@@ -108,9 +118,7 @@ class CheckedKernels:
         scaled = all(scaling.is_factor for scaling in self.scalings)
         if not (plain and scaled and self.clips == [None] * self.n_kernels):
             return None
-        stack = as_one_stack(matrices)
-        factors = np.array([scaling.factor for scaling in self.scalings])
-        return None if stack is None else (stack, factors)
+        return matrices, np.array([scaling.factor for scaling in self.scalings])
 
     @property
     def are_given(self) -> bool:

@@ -51,18 +51,19 @@ def curve(kernel: Kernel) -> Curve | None:
     return None
 
 
+def has_curves(group: Group, fitted: KernelSet) -> TypeGuard[FeatureGroup]:
+    """Whether the kernels of a group are all such functions of inner products."""
+    return isinstance(group, FeatureGroup) and all(
+        curve(fitted.kernels[f]) is not None
+        and fitted.clips[f] is None
+        and fitted.scalings[f].means is None
+        for f in group.members
+    )
+
+
 def is_fused(group: Group, fitted: KernelSet) -> TypeGuard[FeatureGroup]:
     """Whether the kernels of a group can all be computed in one pass."""
-    return (
-        isinstance(group, FeatureGroup)
-        and group.rows.values.dtype == np.float32
-        and all(
-            curve(fitted.kernels[f]) is not None
-            and fitted.clips[f] is None
-            and fitted.scalings[f].means is None
-            for f in group.members
-        )
-    )
+    return has_curves(group, fitted) and group.rows.values.dtype == np.float32
 
 
 class FusedTile:
@@ -82,7 +83,7 @@ class FusedTile:
         found = curve(kernel)
         assert found is not None
         (left, left_scale), (right, right_scale) = (
-            _terms(kernel, found, rows, scaling.side(ids))
+            map(_as_single, terms(kernel, found, rows, scaling.side(ids)))
             for rows, ids in zip(self.rows, self.sides, strict=True)
         )
         left += np.float32(found.offset)
@@ -93,10 +94,10 @@ class FusedTile:
         return out
 
 
-def _terms(
+def terms(
     kernel: Kernel, found: Curve, rows: Rows, side: Side
 ) -> tuple[Values, Values]:
-    """l(x) and s(x) of some rows, float32."""
+    """l(x) and s(x) of some rows."""
     scale = np.ones(len(rows)) if side.norms is None else side.norms
     if found.degree == EXPONENTIAL:
         added = -0.5 * found.slope * rows.squares
@@ -106,4 +107,8 @@ def _terms(
             added = found.slope * rows.shifts
     if kernel.form == "cosine":
         scale = scale * inverse_roots(rows.plain_squares())
-    return added.astype(np.float32), scale.astype(np.float32)
+    return added, scale
+
+
+def _as_single(values: Values) -> Values:
+    return values.astype(np.float32)

@@ -32,6 +32,7 @@ from manykernels.kernels.columns import select_columns
 
 SYMMETRY_TOLERANCE = 1e-5
 ROUNDING = 1e-6  # of the largest value: what rounding alone does to symmetry
+HALF_EPS = float(np.finfo(np.float16).eps)
 TILE_BYTES = 16 << 10  # of a stack, checked at a time: it stays in the fastest cache
 
 
@@ -160,6 +161,11 @@ class GivenGroup:
     symmetric: bool = field(default=False, init=False, compare=False)
 
     offset: ClassVar[None] = None
+
+    @property
+    def rounding(self) -> float:
+        """Relative rounding of the values, where it is that of half precision."""
+        return HALF_EPS if self.matrix.dtype == np.float16 else 0.0
 
     @property
     def rows(self) -> GivenRows:

@@ -232,6 +232,7 @@ class MappedGroup:
     family: ClassVar[str] = "dot"
     offset: ClassVar[None] = None
     full: ClassVar[bool] = False
+    rounding: ClassVar[float] = 0.0  # beyond that of the working precision
 
     @property
     def columns(self) -> Selection:

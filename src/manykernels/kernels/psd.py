@@ -67,7 +67,8 @@ def make_psd(fitted: KernelSet, psd: Psd, copies: Values) -> None:
         # Threads of BLAS gain nothing here, and spin for a while in the way of ours.
         with one_blas_thread():
             for f, matrix in _samples(fitted, doubtful):
-                check_matrix(matrix, fitted.names[f])
+                tolerance = max(TOLERANCE, fitted.group_of(f).rounding)
+                check_matrix(matrix, fitted.names[f], tolerance)
         return
     for f in doubtful:
         # An approximation as such is never indefinite.
@@ -104,7 +105,7 @@ def sample_rows(n: int) -> Values:
     return np.sort(drawn)
 
 
-def check_matrix(matrix: Values, name: str) -> None:
+def check_matrix(matrix: Values, name: str, tolerance: float = TOLERANCE) -> None:
     """Raise if a principal submatrix has a negative eigenvalue.
 
     By interlacing, the whole matrix then has one at least as negative.
@@ -112,7 +113,7 @@ def check_matrix(matrix: Values, name: str) -> None:
     if _clearly_positive(matrix):
         return
     values = eigvalsh(matrix.astype(np.float64))
-    if values[0] < -TOLERANCE * np.abs(values).max():
+    if values[0] < -tolerance * np.abs(values).max():
         raise ValueError(
             f"kernel {name!r} must be positive semi-definite, got a smallest "
             f"eigenvalue of {values[0]:.4g} next to a largest of {values[-1]:.4g}; "

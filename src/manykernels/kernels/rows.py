@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -126,6 +126,8 @@ class FeatureGroup:
     rows: Rows
     members: list[int]
     full: bool = False
+
+    rounding: ClassVar[float] = 0.0  # beyond that of the working precision
 
     @classmethod
     def fit(

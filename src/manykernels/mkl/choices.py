@@ -7,6 +7,7 @@ from typing import Any
 
 from manykernels.banks import Storage
 from manykernels.base.machine import parse_bytes
+from manykernels.device import read_device
 from manykernels.inputs.missing import STRATEGIES
 from manykernels.inputs.parameters import (
     MODERATE,
@@ -91,14 +92,17 @@ SHARED: Rules = {
     "checkpoint": FileName(optional=True),
     "callback": Function(optional=True),
 }
+PLACED: Rules = {"device": ReadBy(read_device, optional=True)}
 CLASSIFIER: Rules = {
     **SHARED,
+    **PLACED,
     "class_weight": ClassWeights(optional=True),
     "loss": OneOf(*CLASS_LOSSES, method="make_feasible"),
     "solver": OneOf(*CLASS_SOLVERS, method="solve", hint=RIVALS),
 }
 REGRESSOR: Rules = {
     **SHARED,
+    **PLACED,
     "loss": OneOf(*VALUE_LOSSES, method="make_feasible"),
     "epsilon": Number(low_ok=True),
     "threshold": Number(),

@@ -112,6 +112,10 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
     memory_limit : int or str, optional
         Bytes, or text such as "4GB", that kernels may take; by default most of the
         free memory.
+    device : {"cuda", "cuda:1", "mps", "cpu"}, optional
+        Where kernels, training and predictions are computed, with PyTorch;
+        `memory_limit` is then that of the device. None is the processor with NumPy,
+        see :doc:`gpu`.
     budget : int or Budget, optional
         Support rows that `partial_fit` keeps at most, and what becomes of the others
         (a number projects them on the rest), see :class:`manykernels.Budget`; None
@@ -203,6 +207,7 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         approximate: str | None = None,
         storage: str | Storage = "auto",
         memory_limit: int | str | None = None,
+        device: str | None = None,
         budget: int | Budget | None = None,
         warm_start: bool = False,
         checkpoint: Any = None,
@@ -225,6 +230,7 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         self.approximate = approximate
         self.storage = storage
         self.memory_limit = memory_limit
+        self.device = device
         self.budget = budget
         self.warm_start = warm_start
         self.checkpoint = checkpoint

@@ -37,7 +37,7 @@ class MKLClassifierCV(SearchMixin, MKLClassifier):
     refit : bool, default=True
         Fit all rows with the best p and C; without it there is nothing to predict with.
     loss, solver, tol, max_iter, class_weight, scale, missing, psd : see MKLClassifier
-    nugget, approximate, storage, memory_limit : see MKLClassifier
+    nugget, approximate, storage, memory_limit, device : see MKLClassifier
     callback : callable, optional
         Called with each line of the history of the last fit.
     verbose : int, default=0
@@ -88,6 +88,7 @@ feature_names_in_ : see MKLClassifier
         approximate: str | None = None,
         storage: str | Storage = "auto",
         memory_limit: int | str | None = None,
+        device: str | None = None,
         callback: Any = None,
         verbose: int = 0,
         random_state: Any = None,
@@ -111,6 +112,7 @@ feature_names_in_ : see MKLClassifier
         self.approximate = approximate
         self.storage = storage
         self.memory_limit = memory_limit
+        self.device = device
         self.callback = callback
         self.verbose = verbose
         self.random_state = random_state

@@ -22,6 +22,7 @@ from manykernels.base.stored import (
     Wholes,
     require_all,
 )
+from manykernels.device import Device, open_device
 from manykernels.files import Saved, by_weight, certificate
 from manykernels.files.checkpoint import certified_anew, open_checkpoint
 from manykernels.inputs import reporting
@@ -73,6 +74,7 @@ class MKLEstimator(Saved, RowsEstimator):
     def _read(self, X: Any, y: Any, sample_weight: Any) -> Training:
         """Check all there is to check, and compute the kernels."""
         check_parameters(self, self._rules)
+        device = self._open_device()
         X, y, sample_weight = self._in_order(X, y, sample_weight)
         specs = self._specs(X)
         X = self._check_X(X, reset=True, min_rows=2, specs=specs)
@@ -88,7 +90,7 @@ class MKLEstimator(Saved, RowsEstimator):
         with reporting.shown_log() if self.verbose else nullcontext():
             if reporting.logger.isEnabledFor(INFO) or n_values > reporting.LONG_VALUES:
                 reporting.warn_if_long(kernels)
-            bank = build_bank(kernels, storage, self.memory_limit)
+            bank = build_bank(kernels, storage, self.memory_limit, device)
             if getattr(self, "nugget", None) is not None:
                 bank = shared_nugget(bank, weight[rows.kept])
         return Training(kernels, bank, rows, seed)
@@ -130,6 +132,11 @@ class MKLEstimator(Saved, RowsEstimator):
 
     def _largest_C(self) -> float:
         return float(self.C)
+
+    def _open_device(self) -> Device | None:
+        """Where to compute; None is the processor with NumPy."""
+        name = getattr(self, "device", None)  # some estimators have no such parameter
+        return None if name is None else open_device(name)
 
     def _solve(
         self, data: Training, problem: Problem, start: Expansion | None = None

@@ -96,6 +96,10 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
     memory_limit : int or str, optional
         Bytes, or text such as "4GB", that kernels may take; by default most of the
         free memory.
+    device : {"cuda", "cuda:1", "mps", "cpu"}, optional
+        Where kernels, training and predictions are computed, with PyTorch;
+        `memory_limit` is then that of the device. None is the processor with NumPy,
+        see :doc:`gpu`.
     warm_start : bool, default=False
         Start the next fit from the current solution where sizes agree.
     checkpoint : path, optional
@@ -180,6 +184,7 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
         approximate: str | None = None,
         storage: str | Storage = "auto",
         memory_limit: int | str | None = None,
+        device: str | None = None,
         warm_start: bool = False,
         checkpoint: Any = None,
         callback: Any = None,
@@ -204,6 +209,7 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
         self.approximate = approximate
         self.storage = storage
         self.memory_limit = memory_limit
+        self.device = device
         self.warm_start = warm_start
         self.checkpoint = checkpoint
         self.callback = callback

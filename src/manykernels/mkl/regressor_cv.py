@@ -52,7 +52,7 @@ class MKLRegressorCV(SearchMixin, MKLRegressor):
     solver, tol, max_iter, scale, missing, psd : see MKLRegressor
     per_target_weights : bool, default=False
         Learn the kernel weights, and choose p and C, for every target by itself.
-    nugget, approximate, storage, memory_limit : see MKLRegressor
+    nugget, approximate, storage, memory_limit, device : see MKLRegressor
     callback : callable, optional
         Called with each line of the history of the last fit.
     verbose : int, default=0
@@ -106,6 +106,7 @@ MKLRegressor
         approximate: str | None = None,
         storage: str | Storage = "auto",
         memory_limit: int | str | None = None,
+        device: str | None = None,
         callback: Any = None,
         verbose: int = 0,
         random_state: Any = None,
@@ -132,6 +133,7 @@ MKLRegressor
         self.approximate = approximate
         self.storage = storage
         self.memory_limit = memory_limit
+        self.device = device
         self.callback = callback
         self.verbose = verbose
         self.random_state = random_state

@@ -1,0 +1,104 @@
+"""Explicit features on a device: K_f = Phi_f Phi_f'."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from manykernels.banks.device.kernels import EVERY, DeviceKernels
+from manykernels.base.arrays import Array, Index
+from manykernels.device import Device, DeviceArray
+from manykernels.device.base import Chosen
+
+
+class FeatureKernels(DeviceKernels):
+    """K_f = Phi_f Phi_f': products take the features, never a matrix of rows by rows.
+
+    Parameters
+    ----------
+    device : Device
+    features : list of arrays of shape (rows, columns of f)
+        On the device.
+    diagonals : array of shape (rows, blocks)
+    dtype : dtype
+    room : int
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        features: Sequence[DeviceArray],
+        diagonals: Array,
+        dtype: Any,
+        room: int,
+    ) -> None:
+        super().__init__(device, diagonals, dtype, room)
+        self.features = list(features)
+
+    def tiles(self, rows: Chosen, columns: Chosen) -> Iterator[tuple[int, DeviceArray]]:
+        """Yield (f, K_f between some rows and others) for every kernel."""
+        for f, phi in enumerate(self.features):
+            yield f, self.device.pick(phi, rows) @ self.device.pick(phi, columns).T
+
+    def combined(
+        self, weights: Array, rows: Chosen = EVERY, columns: Chosen = EVERY
+    ) -> DeviceArray:
+        """sum_f weights_f K_f between some rows and others."""
+        used = np.flatnonzero(weights).tolist() or [0]
+        left = [self.device.pick(self.features[f], rows) for f in used]
+        right = [
+            self.device.pick(self.features[f], columns) * float(weights[f])
+            for f in used
+        ]
+        concat = self.device.xp.concat
+        return concat(left, axis=1) @ concat(right, axis=1).T
+
+    def take(self, index: Index) -> DeviceKernels:
+        """The same kernels on some of the rows."""
+        chosen = self.device.put(index)
+        features = [self.device.pick(phi, chosen) for phi in self.features]
+        return FeatureKernels(
+            self.device, features, self.diagonals[index], self.dtype, self.room
+        )
+
+    def scores(
+        self,
+        coef: DeviceArray,
+        weights: Array,
+        rows: Chosen = EVERY,
+        columns: Chosen = EVERY,
+    ) -> DeviceArray:
+        """sum_f weights_f K_f(rows, columns) coef, by two thin products."""
+        total: Any = 0.0
+        for f in np.flatnonzero(weights).tolist() or [0]:
+            block = self._block(f, coef, columns) * float(weights[f])
+            own = self._as(coef, self.device.pick(self.features[f], rows))
+            total = total + own @ block
+        return total
+
+    def block_scores(self, coef: DeviceArray) -> DeviceArray:
+        """K_f coef for every f, shape (blocks, rows, outputs)."""
+        return self.device.xp.stack(
+            [
+                self._as(coef, phi) @ self._block(f, coef, EVERY)
+                for f, phi in enumerate(self.features)
+            ]
+        )
+
+    def square_norms(self, coef: DeviceArray) -> Array:
+        """||Phi_f' coef||^2 for every f."""
+        xp = self.device.xp
+        blocks = (self._block(f, coef, EVERY) for f in range(self.n_blocks))
+        return np.asarray(
+            self.device.get(xp.stack([xp.sum(block * block) for block in blocks])),
+            np.float64,
+        )
+
+    def _block(self, f: int, coef: DeviceArray, columns: Chosen) -> DeviceArray:
+        """Phi_f' coef."""
+        return self._as(coef, self.device.pick(self.features[f], columns)).T @ coef
+
+    def _as(self, coef: DeviceArray, phi: DeviceArray) -> DeviceArray:
+        return self.device.xp.astype(phi, coef.dtype, copy=False)

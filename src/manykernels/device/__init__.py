@@ -1,0 +1,11 @@
+"""Other devices than the processor: where their arrays live and what computes there.
+
+Code is written against the Python array API standard, so that the same lines run on
+NumPy, PyTorch and whatever else follows it; PyTorch is imported in `torch_device` only,
+and only when a device is asked for.
+"""
+
+from manykernels.device.base import Device, DeviceArray
+from manykernels.device.opening import open_device, read_device
+
+__all__ = ["Device", "DeviceArray", "open_device", "read_device"]

@@ -1,0 +1,124 @@
+"""The frozen-weight problem in the processor's memory: sweeps over the rows at work."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from manykernels.banks.base import Bank, support_of
+from manykernels.base.arrays import Array, Index, Values
+from manykernels.base.machine import in_slices
+from manykernels.hot.dual import add_products, dual_sweeps, gather_square, shuffled
+from manykernels.losses.classification import margins
+
+SWEEPS = 20  # between two looks at which rows still matter
+SCORE_ROWS = 1024  # rows combined at a time
+NEW_SHARE = 0.3  # of the support: rows without coefficients taken in at a time
+FEWEST_NEW = 300  # unless there are fewer
+
+
+class CombinedKernel:
+    """K = sum_f d_f K_f, combined row by row as rows are asked for.
+
+    Most rows never leave zero, and their kernel rows are never needed: the memory of
+    a row is touched when the row is computed. Rows lie in the order they came in, so
+    that products take them as they lie.
+    """
+
+    def __init__(self, bank: Bank) -> None:
+        self.bank = bank
+        self.values: Values = np.empty((bank.n_rows, bank.n_rows), bank.dtype)
+        self.set_weights(np.zeros(bank.n_blocks))
+
+    def set_weights(self, weights: Array) -> None:
+        """Another combination, in the memory of the last one."""
+        self.weights = weights
+        self.owners: Index = np.empty(0, dtype=np.intp)  # values[a] is row owners[a]
+        self.places = np.full(self.bank.n_rows, -1)  # and the inverse
+
+    def scores(self, coef: Array) -> Array:
+        """(K coef)' in float64, shape (outputs, rows)."""
+        self.require(support_of(coef))
+        held = self.values[: len(self.owners)]
+        scores = np.zeros((coef.shape[1], len(coef)))
+        work = partial(add_products, held, coef[self.owners], scores)
+        in_slices(len(coef), held.nbytes, work)
+        return scores
+
+    def square(self, index: Index) -> Values:
+        """Rows and columns `index`, which were required before, copied together."""
+        out = np.empty((len(index), len(index)), self.values.dtype)
+        work = partial(gather_square, self.values, self.places[index], index, out)
+        in_slices(len(index), out.nbytes, work)
+        return out
+
+    def require(self, rows: Index) -> None:
+        """Combine those of these rows that were not asked for before."""
+        missing = rows[self.places[rows] < 0]
+        for start in range(0, len(missing), SCORE_ROWS):
+            part, begin = missing[start : start + SCORE_ROWS], len(self.owners)
+            end = begin + len(part)
+            self.bank.combine(self.weights, part, self.values[begin:end])
+            self.places[part] = np.arange(begin, end)
+            self.owners = np.concatenate([self.owners, part])
+
+
+class HostSweeps(CombinedKernel):
+    """Sweeps over the rows that can change, with their part of the kernel only.
+
+    Parameters
+    ----------
+    bank : Bank
+    target, bound : array of shape (rows,)
+        Labels, and the weights of the losses.
+    rng : Generator
+        For the order of the rows.
+    """
+
+    def __init__(
+        self, bank: Bank, target: Index, bound: Array, rng: np.random.Generator
+    ) -> None:
+        super().__init__(bank)
+        self.target, self.bound, self.rng = target, bound, rng
+
+    def ascend(self, coef: Array, scores: Array, goal: float) -> int:
+        """Improve coef and its scores in place, towards a gap; returns updates."""
+        active = self._active_rows(coef, scores)
+        self.require(active)
+        before = coef[active]
+        after = before.copy()
+        starts = np.ascontiguousarray(scores[:, active])
+        draws = self.rng.integers(2**32, size=(SWEEPS, len(active)), dtype=np.uint32)
+        _, updates = dual_sweeps(
+            self.square(active),
+            self.target[active],
+            self.bound[active],
+            after,
+            starts,
+            np.zeros(starts.shape, self.bank.dtype),
+            shuffled(draws),
+            goal,
+        )
+        coef[active] = after
+        change = np.zeros_like(coef)
+        change[active] = after - before
+        scores += self.scores(change)
+        return int(updates)
+
+    def _active_rows(self, coef: Array, scores: Array) -> Index:
+        """The support, and the rows that violate their margin most.
+
+        Many rows do so only until the worst of them have coefficients, and the kernel
+        row of one that never gets any is computed in vain.
+        """
+        support = support_of(coef)
+        distance = margins(scores.T, self.target)
+        distance[support] = np.inf
+        outside = np.flatnonzero(distance < 1.0)
+        most = max(FEWEST_NEW, int(NEW_SHARE * len(support)))
+        if len(outside) > most:
+            outside = outside[np.argpartition(distance[outside], most)[:most]]
+        chosen = np.zeros(len(distance), dtype=bool)
+        chosen[support] = chosen[outside] = True
+        return np.flatnonzero(chosen)
