@@ -2,6 +2,7 @@
 # make test   install with the development tools, lint, then run all tests
 # make test-lowest   some tests with the lowest versions allowed (Python 3.11 or 3.12)
 # make coverage   the tests, and the share of the lines that they run
+# make dist   wheel and sdist, checked, and the wheel tried in an empty environment
 # make bench   which results are older than the code, then the quick benchmarks
 # make lint | format | clean
 #
@@ -29,7 +30,7 @@ export COVERAGE_CORE := sysmon
 COUNT ?= $(COUNTED)
 endif
 
-.PHONY: help demo test test-lowest coverage lint format bench clean
+.PHONY: help demo test test-lowest coverage lint format bench dist clean
 .DEFAULT_GOAL := help
 
 help:
@@ -74,6 +75,24 @@ format: $(INSTALLED_DEV)
 
 bench: $(INSTALLED) $(CACHE_READY)
 	$(BIN)/python benchmarks/run.py $(BENCH_ARGS)
+
+# The wheel is installed where nothing else is, and used far from the sources.
+TRIAL := $(CURDIR)/build/trial
+
+TOOLS := $(CURDIR)/build/tools
+
+dist: $(CREATED)
+	rm -rf dist build
+	$(BIN)/python -m venv $(TOOLS)
+	$(TOOLS)/bin/python -m pip install --quiet build twine check-wheel-contents
+	$(TOOLS)/bin/python -m build
+	$(TOOLS)/bin/python -m twine check --strict dist/*
+	$(TOOLS)/bin/check-wheel-contents dist/*.whl
+	$(BIN)/python -m venv $(TRIAL)
+	$(TRIAL)/bin/python -m pip install --quiet "$$(ls dist/*.whl)[all]" pytest
+	cd build && trial/bin/manykernels demo
+	cd build && trial/bin/python -m pytest -q -p no:cacheprovider \
+		--doctest-modules --pyargs manykernels.norms manykernels.mkl
 
 clean:
 	rm -rf $(VENV) $(LOWEST) .coverage build dist .pytest_cache .mypy_cache .ruff_cache \
