@@ -103,10 +103,13 @@ class Split:
     n_useful: int
 
 
-def make_split(data: DataSet, noise_ratio: int, seed: int, n_noise: int = 0) -> Split:
+def make_split(
+    data: DataSet, noise_ratio: int, seed: int, n_noise: int = 0, width: int = 2
+) -> Split:
     """A split of the file's, else a stratified one.
 
-    `noise_ratio` noise kernels per useful one join, and `n_noise` more.
+    `noise_ratio` noise kernels per useful one join, and `n_noise` more, each on `width`
+    columns.
     """
     views, target = data.load()
     rng = np.random.default_rng(seed)
@@ -116,7 +119,7 @@ def make_split(data: DataSet, noise_ratio: int, seed: int, n_noise: int = 0) -> 
     ]
     n_useful = sum(len(pair[0]) for pair in stacks)
     for _ in range(noise_ratio * n_useful + n_noise):
-        noise = rng.normal(size=(len(target), 2))
+        noise = rng.normal(size=(len(target), width))
         stacks.append(_stacks(noise, ("rbf",), train, test))
     return Split(
         np.moveaxis(np.concatenate([pair[0] for pair in stacks]), 0, -1),

@@ -14,7 +14,8 @@ from manykernels.base.arrays import Array, Index, Values
 
 EXACT_ROWS = 600  # up to which all eigenvalues are computed
 STEPS = 40  # of Lanczos' method, beyond
-LEAST = 1e-3  # of the mean diagonal: a smaller eigenvalue counts as zero
+LEAST = 1e-3  # of the mean diagonal: a smaller eigenvalue counts as zero,
+SMALL = 1e-2  # of many rows as well, where it takes longer to find
 ROUNDING = 8.0  # times the precision and the largest eigenvalue: taken off for safety
 SAME = 1e-6  # relative difference of what rounding makes of the same sums
 NEXT = (1, 2, 3)  # in order of such sums: another row may have come between copies
@@ -93,7 +94,7 @@ def identity_parts(bank: Bank, distinct: Array) -> Array:
     for f in left:  # held one after the other
         values = bank.combine(_only(bank, f), np.arange(bank.n_rows))
         found[f] = _lanczos(_held(values), distinct[:, [f]].T, bank.dtype)[0]
-    return np.where(found > LEAST * scale, found, 0.0)
+    return np.where(found > SMALL * scale, found, 0.0)
 
 
 def _means(diagonals: Array, chosen: Array) -> Array:
@@ -105,20 +106,27 @@ def _promising(bank: Bank, distinct: Array, scale: Array) -> list[int]:
     rng, left = np.random.default_rng(0), []
     for f, own in enumerate(distinct.T):
         rows = np.sort(rng.permutation(np.flatnonzero(own))[:EXACT_ROWS])
-        if _smallest(_matrix(bank, f, rows), LEAST * scale[f]) > 0.0:
+        if _is_definite(_matrix(bank, f, rows), SMALL * scale[f]):
             left.append(f)
     return left
 
 
 def _smallest(matrix: Array, least: float) -> float:
     """The smallest eigenvalue less its rounding, or zero if it is below `least`."""
-    try:  # several times as fast, and most kernels end here
-        cholesky(matrix - least * np.eye(len(matrix)), check_finite=False)
-    except LinAlgError:
+    if not _is_definite(matrix, least):  # much faster, and most kernels end here
         return 0.0
     values = eigvalsh(matrix, check_finite=False)
     eps = float(np.finfo(np.float64).eps)
     return float(values[0] - ROUNDING * len(matrix) * eps * values[-1])
+
+
+def _is_definite(matrix: Array, least: float) -> bool:
+    """Whether all eigenvalues are above `least`."""
+    try:
+        cholesky(matrix - least * np.eye(len(matrix)), check_finite=False)
+    except LinAlgError:
+        return False
+    return True
 
 
 def _matrix(bank: Bank, f: int, rows: Index) -> Array:

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from manykernels.banks.base import Bank
 from manykernels.banks.identity import copies_of_rows, identity_parts
 from manykernels.base.arrays import Array, Index, Values
+from manykernels.base.machine import one_blas_thread
 from manykernels.base.stored import Floats, storable
 from manykernels.kernels.base import unique_names
 
@@ -77,10 +78,11 @@ def shared_nugget(bank: Bank, row_weight: Array) -> NuggetBank:
     >>> found.rows(np.array([0])).round(6).tolist()
     [[[1.0, 1.0], [1.0, 1.0], [1.0, 0.0]]]
     """
-    same = copies_of_rows(bank)
-    first = same.indices[same.indptr[:-1]] == np.arange(bank.n_rows)
-    seen = bank.diagonals() > 0.0  # not by rows that lack a view
-    nugget = Nugget.of(bank, seen & first[:, None], row_weight)
+    with one_blas_thread():  # products with a vector do not share their work
+        same = copies_of_rows(bank)
+        first = same.indices[same.indptr[:-1]] == np.arange(bank.n_rows)
+        seen = bank.diagonals() > 0.0  # not by rows that lack a view
+        nugget = Nugget.of(bank, seen & first[:, None], row_weight)
     return NuggetBank(bank, nugget, nugget.parts * seen, same)
 
 
