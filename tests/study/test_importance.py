@@ -558,3 +558,11 @@ def test_numbers_are_refused_where_nothing_can_be_explained():
         mk.kernel_importance(model, X, Y)
     with pytest.raises(ValueError, match="at least 2 rows at a time"):
         mk.kernel_importance(model, X, Y[:, 0], cv=40)
+
+
+@pytest.mark.parametrize("by", ["kernel", "view"])
+def test_a_nugget_has_no_share(by):
+    model, X_new, y_new = fitted(nugget="shared")
+    found = mk.kernel_importance(model, X_new, y_new, by=by)
+    assert found.names[-1] == "nugget" and found.share[-1] == 0.0
+    assert found.weight.sum() == pytest.approx(1.0)

@@ -137,6 +137,8 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
     kernel_weights_ : array of shape (n_kernels,)
         Non-negative, summing to one; the order of `kernel_names_`.
     kernel_names_ : list of str
+    kernel_views_ : list of str
+        For every kernel its group, the views that it reads, or its columns.
     nugget_parts_ : array of shape (n_kernels,)
         With a nugget: what the diagonal of every kernel lost to it.
     classes_ : array of shape (n_classes,)

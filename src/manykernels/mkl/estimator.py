@@ -33,6 +33,7 @@ from manykernels.kernels.base import OutOfRangeError
 from manykernels.mkl.choices import PASSES
 from manykernels.mkl.model import BlockModel, FeatureModel, bytes_at_a_time
 from manykernels.mkl.nugget import NuggetModel
+from manykernels.mkl.reads import Presence, kernel_views, presence
 from manykernels.solvers import Auto, Expansion, Problem, SolveResult
 from manykernels.solvers.loop import require_whole
 from manykernels.solvers.regression.ridge import Ridge
@@ -204,6 +205,21 @@ class MKLEstimator(Saved, RowsEstimator):
         run = getattr(self._model, evaluate)
         parts = [run(t, block_bytes) for t in self._prepared_parts(table, block_bytes)]
         return np.asarray(parts[0] if len(parts) == 1 else np.concatenate(parts))
+
+    @property
+    def kernel_views_(self) -> list[str]:
+        """For every kernel its group, the views that it reads, or its columns."""
+        self._require_fitted()
+        return kernel_views(self)
+
+    def kernel_presence(self, X: Any) -> Presence:
+        """Which rows have what each kernel reads, and how rows are stretched for it.
+
+        `has`, of shape (n, n_kernels), is False where a row lacks a view; `stretch`, of
+        shape (n,), is what `missing="rescale"` multiplies the row with.
+        """
+        self._require_fitted()
+        return presence(self, X)
 
     def _fitted_values(self) -> dict[str, Any]:
         if self._preparation is not None:

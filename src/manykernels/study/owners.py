@@ -8,11 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from manykernels.inputs.groups import GroupKernels
-from manykernels.inputs.views import as_views
-from manykernels.kernels import Kernel, select_columns
-from manykernels.kernels.columns import write_columns
-
 
 @dataclass(frozen=True)
 class Owners:
@@ -47,7 +42,7 @@ class Owners:
         if by == "kernel":
             names = list(model.kernel_names_)
             return cls(names, np.arange(len(names)))
-        return cls.of_names(_view_names(model))
+        return cls.of_names(model.kernel_views_)
 
     def sum(self, values: np.ndarray, axis: int) -> np.ndarray:
         """Sums over the kernels of every part."""
@@ -60,54 +55,6 @@ class Owners:
             np.moveaxis(out, axis, 0), self.position, np.moveaxis(values, axis, 0)
         )
         return out
-
-
-def _view_names(model: Any) -> list[str]:
-    """For every kernel its group, the views that it reads, or its columns."""
-    groups, kernels = model.kernels, model._fitted_kernels()
-    if isinstance(groups, GroupKernels) and len(groups) == len(kernels):
-        return groups.groups
-    if getattr(model, "_reader", None) is not None:
-        touched = _views_read(model)
-        names = model._reader.names
-        return [
-            "+".join(names[v] for v in np.flatnonzero(row)) or "constant"
-            for row in touched
-        ]
-    return _columns_read(model, kernels)
-
-
-def _columns_read(model: Any, kernels: Sequence[Kernel]) -> list[str]:
-    """Columns as the first kernel on them writes them; given kernels stand alone."""
-    shell = np.empty((0, model.n_features_in_))
-    features = getattr(model, "feature_names_in_", None)
-    written: dict[tuple[int, ...], str] = {}
-    names = []
-    for kernel, name in zip(kernels, model.kernel_names_, strict=True):
-        if kernel.family in ("given", "constant"):
-            names.append(name)
-            continue
-        chosen = np.arange(shell.shape[1])[
-            select_columns(kernel.columns, shell, features)
-        ]
-        every = len(chosen) == shell.shape[1]
-        text = "all columns" if every else write_columns(kernel.columns)
-        names.append(written.setdefault(tuple(np.sort(chosen).tolist()), text))
-    return names
-
-
-def _views_read(model: Any) -> np.ndarray:
-    """Which kernel reads which view, shape (n_kernels, n_views)."""
-    shell = model._reader.shell
-    starts = [span.start for span in shell.views.values()]
-    names, kernels = model._reader.feature_names, model._fitted_kernels()
-    found = np.zeros((len(kernels), len(starts)), dtype=bool)
-    for f, kernel in enumerate(kernels):
-        if kernel.family != "constant":
-            chosen = select_columns(kernel.columns, shell, names)
-            places = np.arange(shell.shape[1])[chosen]
-            found[f, np.searchsorted(starts, places, side="right") - 1] = True
-    return found
 
 
 @dataclass(frozen=True)
@@ -127,22 +74,11 @@ class Presence:
 
     @classmethod
     def of(cls, model: Any, X: Any, owners: Owners, n_rows: int) -> Presence:
-        """Everything is there unless rows lack views."""
-        shape = (n_rows, len(owners.names))
-        reader = getattr(model, "_reader", None)
-        everywhere = cls(np.ones(shape, dtype=bool), np.ones(n_rows))
-        if reader is None:
-            return everywhere
-        table = reader.read(as_views(X), model._used(reader.shell, None))
-        if all(one is None for one in table.present):
-            return everywhere
-        every = np.ones(n_rows, dtype=bool)
-        views = np.column_stack([every if p is None else p for p in table.present])
-        lacked = ~views @ _views_read(model).T  # (rows, kernels)
-        has = np.zeros(shape, dtype=bool)
-        np.logical_or.at(has.T, owners.position, ~lacked.T)
-        stretch = model._prepared(table).stretch
-        return cls(has, everywhere.stretch if stretch is None else stretch)
+        """A part of several kernels is there where any of them is."""
+        found = model.kernel_presence(X)
+        has = np.zeros((n_rows, len(owners.names)), dtype=bool)
+        np.logical_or.at(has.T, owners.position, found.has.T)
+        return cls(has, found.stretch)
 
     def take(self, rows: Any) -> Presence:
         """Some of the rows."""
