@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from manykernels.products import PolynomialMKLClassifier, PolynomialMKLRegressor
     from manykernels.solvers.budget import Budget
     from manykernels.study import (
+        Study,
         kernel_importance,
         permutation_test,
         weight_stability,
@@ -58,6 +59,7 @@ __all__ = [
     "PolynomialMKLRegressor",
     "SequenceLabeler",
     "Storage",
+    "Study",
     "Views",
     "__version__",
     "banks",
@@ -99,6 +101,7 @@ HOMES = {
     "PolynomialMKLRegressor": "products",
     "SequenceLabeler": "chains",
     "Storage": "banks",
+    "Study": "study",
     "Views": "inputs.views",
     "group_kernels": "inputs.groups",
     "combined_kernel": "mkl",

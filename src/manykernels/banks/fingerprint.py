@@ -30,30 +30,30 @@ def fingerprint(kernels: KernelSet) -> str:
     False
     """
     digest = hashlib.blake2b(digest_size=16)
-    _feed(digest, kernels)
+    feed(digest, kernels)
     spread = np.linspace(0, kernels.n_reference - 1, SAMPLE_ROWS).astype(np.intp)
     with one_blas_thread():
-        _feed(digest, kernels.rows(spread))
+        feed(digest, kernels.rows(spread))
     return digest.hexdigest()
 
 
-def _feed(digest: Any, value: Any) -> None:
+def feed(digest: Any, value: Any) -> None:
     """Add a value; its type and length keep neighbors apart."""
     if isinstance(value, np.ndarray):
         _feed_array(digest, value)
     elif sp.issparse(value):
         csr = value.tocsr()
-        _feed(digest, [csr.shape, csr.data, csr.indices, csr.indptr])
+        feed(digest, [csr.shape, csr.data, csr.indices, csr.indptr])
     elif is_dataclass(value) and not isinstance(value, type):
         names = [field.name for field in fields(value)]
-        _feed(digest, [type(value).__name__, *names])
-        _feed(digest, [getattr(value, name) for name in names])
+        feed(digest, [type(value).__name__, *names])
+        feed(digest, [getattr(value, name) for name in names])
     elif isinstance(value, dict):
-        _feed(digest, list(value.items()))
+        feed(digest, list(value.items()))
     elif isinstance(value, (list, tuple)):
-        _feed(digest, len(value))
+        feed(digest, len(value))
         for item in value:
-            _feed(digest, item)
+            feed(digest, item)
     else:
         text = callable_name(value) if callable(value) else repr(value)
         digest.update(f"{type(value).__name__}:{len(text)}:{text}".encode())
@@ -62,9 +62,9 @@ def _feed(digest: Any, value: Any) -> None:
 def _feed_array(digest: Any, array: np.ndarray) -> None:
     """Rows in pieces: a view of a stack need not be copied at once."""
     if array.dtype == object:
-        _feed(digest, array.tolist())
+        feed(digest, array.tolist())
         return
-    _feed(digest, [array.dtype.str, array.shape])
+    feed(digest, [array.dtype.str, array.shape])
     for start in range(0, len(array) if array.ndim else 0, CHUNK_ROWS):
         digest.update(np.ascontiguousarray(array[start : start + CHUNK_ROWS]).data)
     if not array.ndim:

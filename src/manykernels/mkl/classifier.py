@@ -44,6 +44,7 @@ from manykernels.mkl.stream import (
     OnlineStep,
     learns_online,
 )
+from manykernels.mkl.tasks import ClassTask
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Epoch, Problem, SolveResult
 from manykernels.solvers.budget import Budget
@@ -267,6 +268,11 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         rows, n_classes, norm = data.rows, len(data.rows.classes), LpGroupNorm(p)
         loss = self._make_loss()
         return Problem(data.bank, rows.target, n_classes, loss, norm, C, rows.weight)
+
+    def _task(self, rows: TrainingLabels, scoring: Any, weighted: bool) -> ClassTask:
+        """What a search over p and C learns on some rows and predicts of others."""
+        target = (rows.classes, rows.target, rows.weight)
+        return ClassTask(*target, self._make_loss(), scoring, weighted)
 
     def _make_loss(self) -> Loss:
         return CLASS_LOSSES[self.loss]() if isinstance(self.loss, str) else self.loss

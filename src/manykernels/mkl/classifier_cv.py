@@ -11,7 +11,6 @@ from manykernels.inputs.whole import whole_or_nothing
 from manykernels.mkl.choices import CLASSIFIER
 from manykernels.mkl.classifier import MKLClassifier
 from manykernels.mkl.search import SEARCHED, Grid, SearchMixin, make_folds, search_rules
-from manykernels.mkl.tasks import ClassTask
 
 
 class MKLClassifierCV(SearchMixin, MKLClassifier):
@@ -136,14 +135,7 @@ feature_names_in_ : see MKLClassifier
         X, y, sample_weight, groups = self._in_order(X, y, sample_weight, groups)
         data = self._read(X, y, sample_weight)
         rows = data.rows
-        task = ClassTask(
-            rows.classes,
-            rows.target,
-            rows.weight,
-            self._make_loss(),
-            self.scoring,
-            sample_weight is not None,
-        )
+        task = self._task(rows, self.scoring, sample_weight is not None)
         folds = make_folds(self.cv, rows.target, groups, rows.kept, True)
         ((p, C),) = self._choose(grid, data, task, folds)
         if self.refit:

@@ -36,6 +36,7 @@ from manykernels.mkl.estimator import (
     solve_each,
 )
 from manykernels.mkl.nugget import fitted_model
+from manykernels.mkl.tasks import ValueTask
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Epoch, Expansion, Problem, SolveResult
 
@@ -233,7 +234,7 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
         if self.per_target_weights:
             results = self._solve_each(data, problem, start)
             return self._store_each(data, results)
-        return self._store(data, self._solve(data, problem, start))
+        return self._finish(data, problem, self._solve(data, problem, start))
 
     def _rows(self, X: Any, y: Any, sample_weight: Any) -> TrainingValues:
         return TrainingValues.of(X, y, sample_weight, self.fit_intercept)
@@ -242,6 +243,18 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
         target, weight, norm = data.rows.target, data.rows.weight, LpGroupNorm(p)
         loss, n_outputs = self._make_loss(), target.shape[1]
         return Problem(data.bank, target, n_outputs, loss, norm, C, weight)
+
+    def _task(self, rows: TrainingValues, scoring: Any, weighted: bool) -> ValueTask:
+        """What a search over p and C learns on some rows and predicts of others."""
+        return ValueTask(
+            rows.target + rows.intercept,
+            rows.weight,
+            self._make_loss(),
+            scoring,
+            weighted,
+            self.fit_intercept,
+            self.per_target_weights,
+        )
 
     def _make_loss(self) -> Any:
         if not isinstance(self.loss, str):
@@ -300,7 +313,10 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
                 "the two out."
             )
 
-    def _store(self, data: Training, result: SolveResult) -> MKLRegressor:
+    def _finish(
+        self, data: Training, problem: Problem, result: SolveResult
+    ) -> MKLRegressor:
+        """Fitted attributes from the solution of a problem."""
         self.objective_: Any = result.objective
         self.duality_gap_: Any = result.duality_gap
         self.history_: list[Any] = result.history

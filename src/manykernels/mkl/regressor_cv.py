@@ -21,7 +21,6 @@ from manykernels.mkl.search import (
     make_folds,
     search_rules,
 )
-from manykernels.mkl.tasks import ValueTask
 from manykernels.solvers import SolveResult
 
 
@@ -156,7 +155,7 @@ MKLRegressor
         exact = self._leaves_one_out()
         X, y, sample_weight, groups = self._in_order(X, y, sample_weight, groups)
         data = self._read(X, y, sample_weight)
-        task = self._task(data.rows, sample_weight is not None)
+        task = self._task(data.rows, self.scoring, sample_weight is not None)
         labels, kept = task.values[:, 0], data.rows.kept
         folds = None if exact else make_folds(self.cv, labels, groups, kept, False)
         pairs = self._choose(grid, data, task, folds)
@@ -165,7 +164,7 @@ MKLRegressor
         elif self.refit:
             problem = self._problem(data, *pairs[0])
             result = self._solve(data, problem)
-            self._store(data, result)
+            self._finish(data, problem, result)
         return self
 
     def _leaves_one_out(self) -> bool:
@@ -179,17 +178,6 @@ MKLRegressor
                 "instance cv=5."
             )
         return squared and (self.cv is None or isinstance(self.cv, str))
-
-    def _task(self, rows: Any, weighted: bool) -> ValueTask:
-        return ValueTask(
-            rows.target + rows.intercept,
-            rows.weight,
-            self._make_loss(),
-            self.scoring,
-            weighted,
-            self.fit_intercept,
-            self.per_target_weights,
-        )
 
     def _refit_each(self, data: Training, pairs: list[Pair]) -> None:
         """Solve on all rows with the best pairs; targets of the same pair together."""

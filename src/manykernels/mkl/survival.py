@@ -18,6 +18,7 @@ from manykernels.mkl.choices import SURVIVAL, TIME_SOLVERS
 from manykernels.mkl.concordance import concordance_index
 from manykernels.mkl.estimator import MKLEstimator, Training
 from manykernels.mkl.nugget import fitted_model
+from manykernels.mkl.tasks import TimeTask
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Epoch, Problem, SolveResult
 
@@ -171,7 +172,7 @@ MKLRegressor
         data = self._read(X, y, sample_weight)
         problem = self._problem(data, float(self.p), float(self.C))
         start = self._warm_start(data.kernels, problem)
-        return self._store(data, self._solve(data, problem, start))
+        return self._finish(data, problem, self._solve(data, problem, start))
 
     def _rows(self, X: Any, y: Any, sample_weight: Any) -> TrainingTimes:
         rows = TrainingTimes.of(X, y, sample_weight, self.time_scale == "log")
@@ -183,6 +184,12 @@ MKLRegressor
     def _problem(self, data: Training, p: float, C: float) -> Problem:
         loss, rows = CensoredEpsilonInsensitive(self.epsilon), data.rows
         return Problem(data.bank, rows.target, 1, loss, LpGroupNorm(p), C, rows.weight)
+
+    def _task(self, rows: TrainingTimes, scoring: Any, weighted: bool) -> TimeTask:
+        """What a search over p and C learns on some rows and predicts of others."""
+        loss, target = CensoredEpsilonInsensitive(self.epsilon), rows.target
+        times = target + [rows.intercept, 0.0]
+        return TimeTask(times, rows.weight, loss, scoring, weighted, self.fit_intercept)
 
     def predict(self, X: Any) -> np.ndarray:
         """Predicted times until the event, in the unit of the training times."""
@@ -217,7 +224,10 @@ MKLRegressor
         self._require_fitted()
         return self._evaluate(X, "block_scores", len(self.kernel_names_))[..., 0]
 
-    def _store(self, data: Training, result: SolveResult) -> MKLSurvival:
+    def _finish(
+        self, data: Training, problem: Problem, result: SolveResult
+    ) -> MKLSurvival:
+        """Fitted attributes from the solution of a problem."""
         self.objective_ = result.objective
         self.duality_gap_ = result.duality_gap
         self.history_ = result.history

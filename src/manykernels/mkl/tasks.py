@@ -1,4 +1,4 @@
-"""Classification or regression: what a search over p and C asks of either."""
+"""Labels, numbers or times: what a search over p and C asks of each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from sklearn.metrics import get_scorer, get_scorer_names
 
 from manykernels.banks import Bank
 from manykernels.base.quoted import quoted
-from manykernels.losses import Loss
+from manykernels.losses import CensoredEpsilonInsensitive, Loss
+from manykernels.mkl.concordance import concordance_index
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Problem
 
@@ -94,7 +95,37 @@ class ValueTask:
         )
 
 
-Task = ClassTask | ValueTask
+@dataclass(frozen=True)
+class TimeTask:
+    """Times to predict, judged by Harrell's concordance."""
+
+    times: np.ndarray  # (rows, 2): times, as they are learned, and events
+    weight: np.ndarray  # (rows,)
+    loss: CensoredEpsilonInsensitive
+    scoring: Any
+    weighted: bool
+    center: bool
+    per_target = False
+
+    def problem(
+        self, bank: Bank, rows: np.ndarray, norm: LpGroupNorm, C: float
+    ) -> Problem:
+        """The problem on some of the rows, less their best constant."""
+        target, weight = self.times[rows], self.weight[rows]
+        if self.center:
+            target = target - [self.loss.best_constant(target, weight), 0.0]
+        return Problem(bank, target, 1, self.loss, norm, C, weight)
+
+    def judge(
+        self, scores: np.ndarray, train: np.ndarray, held: np.ndarray
+    ) -> np.ndarray:
+        """The score of some rows, shape (1,); constants do not change an order."""
+        weight = self.weight[held] if self.weighted else None
+        known = KnownTimes(scores[:, 0])
+        return np.array([judge(self.scoring, known, self.times[held], weight)])
+
+
+Task = ClassTask | ValueTask | TimeTask
 
 
 class _Known(BaseEstimator):
@@ -146,8 +177,27 @@ class KnownValues(RegressorMixin, _Known):
         return self.values
 
 
+class KnownTimes(_Known):
+    """Predicted times, or what rises with them."""
+
+    def __init__(self, times: Any = None) -> None:
+        self.times = times
+
+    def predict(self, X: Any) -> Any:
+        """The times."""
+        return self.times
+
+    def predict_risk(self, X: Any) -> Any:
+        """Higher for earlier events."""
+        return -np.asarray(self.times)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Harrell's concordance."""
+        return concordance_index(y, self.predict_risk(X), sample_weight)
+
+
 def judge(scoring: Any, known: Any, y: Any, weight: np.ndarray | None) -> float:
-    """The score of known predictions; accuracy or R^2 where `scoring` is None."""
+    """Of known predictions: `scoring`, or accuracy, R^2 or concordance."""
     rows = np.arange(len(y))[:, None]
     weights = {} if weight is None else {"sample_weight": weight}
     if scoring is None:

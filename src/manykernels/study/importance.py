@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from scipy import stats
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -20,8 +19,8 @@ from manykernels.inputs.data import TrainingValues
 from manykernels.inputs.parameters import Flag, OneOf, Whole, choose_generator
 from manykernels.inputs.survival import read_times
 from manykernels.inputs.target import in_order
-from manykernels.inputs.views import are_views, take
 from manykernels.study.held_out import HeldOut, Settings, examine
+from manykernels.study.rows import as_table, require_rows, take_rows
 from manykernels.study.tasks import kind_of, variance_of
 
 BY = ("kernel", "view")
@@ -191,7 +190,7 @@ def kernel_importance(
     if get_tags(estimator).input_tags.pairwise:
         data = X, y, sample_weight, groups
     else:
-        data = in_order(_as_table(X), y, sample_weight, groups)
+        data = in_order(as_table(X), y, sample_weight, groups)
     if cv is not None:
         return summarize(list(_cross_fitted(estimator, kind, data, cv, settings)), by)
     if not hasattr(estimator, "kernel_weights_"):
@@ -200,13 +199,6 @@ def kernel_importance(
             " that is not fitted; call fit first, or pass cv=5 to cross-fit."
         )
     return summarize([examine(estimator, *data[:3], settings)], by)
-
-
-def _as_table(X: Any) -> Any:
-    """Lists of numbers as an array; everything else as it is, but for its rows."""
-    if sp.issparse(X):
-        return sp.csr_array(X)  # has rows
-    return np.asarray(X) if isinstance(X, list | tuple) and not are_views(X) else X
 
 
 # --- cross-fitting --------------------------------------------------------------------
@@ -218,7 +210,7 @@ def _cross_fitted(
     """Clones on the training rows of every split, examined on the others."""
     X, y, weight, groups = data
     y, labels = _target(kind, y)
-    _require_rows(X, len(y))
+    require_rows(X, len(y))
     if kind == "values":
         values = TrainingValues.of(X, y, weight, center=False)
         variance = variance_of(values.target, values.weight)
@@ -230,10 +222,10 @@ def _cross_fitted(
         _require_enough(kind != "labels" or settings.center, test)
         options = {} if weight is None else {"sample_weight": weight[train]}
         columns = train if pairwise else None
-        model = clone(estimator).fit(_rows(X, train, columns), y[train], **options)
+        model = clone(estimator).fit(take_rows(X, train, columns), y[train], **options)
         _require_all_classes(model, labels)
         own = None if weight is None else weight[test]
-        new = _rows(X, test, columns)
+        new = take_rows(X, test, columns)
         yield examine(model, new, y[test], own, settings, len(train))
 
 
@@ -244,15 +236,6 @@ def _target(kind: str, y: Any) -> tuple[np.ndarray, np.ndarray]:
         return np.column_stack([time, event]), event
     found = np.asarray(y)
     return found, found
-
-
-def _require_rows(X: Any, n_rows: int) -> None:
-    found = {one.shape[0] for one in (X if isinstance(X, list | tuple) else [X])}
-    if found != {n_rows}:
-        raise ValueError(
-            f"X must have as many rows as y, which are {n_rows}, got "
-            f"{', '.join(map(str, sorted(found)))}; pass as many."
-        )
 
 
 def _require_enough(centered: bool, test: np.ndarray) -> None:
@@ -270,16 +253,6 @@ def _require_all_classes(model: Any, labels: np.ndarray) -> None:
             f"every split must train on rows of all {len(np.unique(labels))} classes, "
             f"got one with {len(known)}; take fewer folds, or stratify them."
         )
-
-
-def _rows(X: Any, rows: np.ndarray, columns: np.ndarray | None) -> Any:
-    """Some rows; of kernel matrices, between these and the training rows."""
-    if columns is None:
-        return take(X, rows)
-    if isinstance(X, list | tuple):
-        return [_rows(one, rows, columns) for one in X]
-    X = X if sp.issparse(X) else np.asarray(X)
-    return X[np.ix_(rows, columns)]
 
 
 # --- from sums to shares --------------------------------------------------------------

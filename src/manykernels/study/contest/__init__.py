@@ -1,0 +1,1 @@
+"""Several methods on the same splits of the same rows."""

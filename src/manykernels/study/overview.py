@@ -1,0 +1,102 @@
+"""A fitted model's kernels on some rows: how alike they are, and where rows lie."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.linalg import eigh
+
+from manykernels.banks import GramBank
+from manykernels.banks.alignment import alignments
+from manykernels.mkl import combined_kernel
+from manykernels.study.rows import take_rows
+
+MOST_ROWS = 1000  # in a picture of rows
+ALIGNED_ROWS = 300  # that alignments are computed on
+MOST_KERNELS = 40  # the heaviest, in a picture of kernels
+
+
+@dataclass(frozen=True)
+class Overview:
+    """What can be drawn of a fitted model on some rows.
+
+    Attributes
+    ----------
+    rows : int array
+        Positions of the rows that are drawn.
+    places : array of shape (rows, 2)
+        Their first two principal components in the learned kernel.
+    explained : array of shape (2,)
+        Shares of the variance in these.
+    kernels : int array
+        Positions of the kernels whose alignments are known, heaviest first.
+    alignments : array of shape (kernels, kernels)
+    """
+
+    rows: np.ndarray
+    places: np.ndarray
+    explained: np.ndarray
+    kernels: np.ndarray
+    alignments: np.ndarray
+
+    @classmethod
+    def of(cls, model: Any, X: Any, n_rows: int) -> Overview | None:
+        """None where kernel values between the rows are not known."""
+        order = np.random.default_rng(0).permutation(n_rows)
+        rows, few = np.sort(order[:MOST_ROWS]), np.sort(order[:ALIGNED_ROWS])
+        weights = np.atleast_2d(model.kernel_weights_).mean(axis=0)
+        heaviest = np.argsort(-weights, kind="stable")[:MOST_KERNELS]
+        if n_rows < 3:
+            return None
+        values = _between(model, X, rows, weights)
+        if values is None:
+            return None
+        alone = np.eye(len(weights))[heaviest]
+        stack = np.array([_between(model, X, few, one) for one in alone])
+        places, explained = principal_components(values)
+        return cls(
+            rows,
+            places,
+            explained,
+            heaviest,
+            alignments(GramBank(stack.transpose(1, 0, 2))),
+        )
+
+
+def _between(
+    model: Any, X: Any, rows: np.ndarray, weights: np.ndarray
+) -> np.ndarray | None:
+    """The combined kernel between some rows; None where only others are known."""
+    one = copy(model)
+    one.kernel_weights_ = weights
+    given = model.__sklearn_tags__().input_tags.pairwise
+    if not given:
+        return combined_kernel(one, take_rows(X, rows))
+    found = combined_kernel(one, X)
+    square = found.shape[0] == found.shape[1]
+    return found[np.ix_(rows, rows)] if square else None
+
+
+def principal_components(kernel: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The first two coordinates of every row, and their shares of the variance.
+
+    Examples
+    --------
+    >>> rows = np.array([[0.0, 0.0], [2.0, 0.0], [4.0, 1.0]])
+    >>> places, explained = principal_components(rows @ rows.T)
+    >>> np.round(explained, 2)
+    array([0.98, 0.02])
+    """
+    means = kernel.mean(axis=0)
+    centered = kernel - means[:, None] - means + means.mean()
+    n = len(centered)
+    values, vectors = eigh(centered, subset_by_index=(n - 2, n - 1))
+    values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
+    # A sign that does not depend on the solver: the largest entry is positive.
+    largest = np.abs(vectors).argmax(axis=0)
+    vectors = vectors * np.sign(vectors[largest, np.arange(2)])
+    total = max(float(np.trace(centered)), np.finfo(float).tiny)
+    return vectors * np.sqrt(values), values / total
