@@ -381,17 +381,33 @@ def test_views_that_rows_lack():
     X, y = wine()
     names = [f"bottle {i}" for i in range(len(X))]
     left = pd.DataFrame(X[:, :6], names)
-    right = pd.DataFrame(X[:, 6:], names).iloc[::2]
+    right = pd.DataFrame(X[:, 6:], names).iloc[::-2]  # another order
     labels = pd.Series(np.array(["low", "mid", "high"], dtype=object)[y], names)
     found = mk.Study(mk.MKLClassifier("rbf"), **FAST).fit(
         {"left": left, "right": right}, labels
     )
-    assert found.missing_["lacking"].tolist() == ["none", "right"]
+    assert set(found.missing_["lacking"]) == {"none", "right"}
     assert found.missing_["rows"].tolist() == [89, 89]
     everyone = found.missing_["mkl"] @ found.missing_["rows"] / 178
     assert everyone == pytest.approx(scores(found, "mkl").mean(), abs=5e-3)
     assert found.row_names_[:2] == ["bottle 0", "bottle 1"]
     assert found.classes_.tolist() == ["high", "low", "mid"]
+
+
+def test_a_nugget_is_a_view_of_its_own():
+    X, y = wine()
+    views = {"left": X[:, :6], "right": X[:, 6:]}
+    shared = mk.MKLClassifier("rbf; linear", nugget="shared", random_state=0)
+    found = mk.Study(shared, **FAST).fit(views, y)
+    assert found.view_importance_.names == ["left", "right", "nugget"]
+    assert found.view_importance_.share[2] == 0.0
+    assert found.weights_["view"] == ["left", "right", "left", "right", "nugget"]
+    assert set(found.scores_["view"]) <= {"", "left", "right"}
+    plain = mk.Study(mk.MKLClassifier("rbf; linear", random_state=0), **FAST)
+    plain.fit(views, y)
+    for method in ("averaged", "single", "linear", "forest"):
+        np.testing.assert_array_equal(scores(found, method), scores(plain, method))
+    assert found.overview_.alignments.shape == (4, 4)
 
 
 def test_groups_are_never_on_both_sides(monkeypatch):

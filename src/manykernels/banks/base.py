@@ -103,6 +103,11 @@ class Bank(ABC):
     def subset(self, index: Index) -> Bank:
         """The same kernels on a subset of the rows."""
 
+    @property
+    def ordinary(self) -> Bank:
+        """The kernels as they were, where a nugget was made of their parts."""
+        return self
+
     def brief_subset(self, index: Index) -> Bank:
         """The same for a few products, where storing values may not pay."""
         return self.subset(index)

@@ -114,6 +114,11 @@ class NuggetBank(Bank):
         self.cache_bytes = bank.cache_bytes
         self.product_work = bank.product_work + 2.0 * bank.n_rows
 
+    @property
+    def ordinary(self) -> Bank:
+        """The kernels as they were."""
+        return self.bank
+
     def diagonals(self) -> Array:
         """K_f'(i, i), shape (rows, blocks + 1)."""
         own = self.nugget.scales * self.bank.diagonals() - self.taken

@@ -62,6 +62,11 @@ def combined_kernel(
         )
     model._require_fitted()
     weights = _weights(model._model.weights_at_new_rows, target)
+    return weighted_kernel(model, weights, X, Y)
+
+
+def weighted_kernel(model: Any, weights: np.ndarray, X: Any, Y: Any) -> np.ndarray:
+    """The same sum of a model's kernels with any weights."""
     kernels: KernelSet = model._model.kernels
     rows = model._prepared(model._check_X(X, reset=False))
     if not kernels.are_given:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +10,7 @@ from scipy.linalg import eigh
 
 from manykernels.banks import GramBank
 from manykernels.banks.alignment import alignments
-from manykernels.mkl import combined_kernel
+from manykernels.mkl.combined import weighted_kernel
 from manykernels.study.rows import take_rows
 
 MOST_ROWS = 1000  # in a picture of rows
@@ -47,7 +46,7 @@ class Overview:
         """None where kernel values between the rows are not known."""
         order = np.random.default_rng(0).permutation(n_rows)
         rows, few = np.sort(order[:MOST_ROWS]), np.sort(order[:ALIGNED_ROWS])
-        weights = np.atleast_2d(model.kernel_weights_).mean(axis=0)
+        weights = np.atleast_2d(model._model.weights_at_new_rows).mean(axis=0)
         heaviest = np.argsort(-weights, kind="stable")[:MOST_KERNELS]
         if n_rows < 3:
             return None
@@ -70,12 +69,10 @@ def _between(
     model: Any, X: Any, rows: np.ndarray, weights: np.ndarray
 ) -> np.ndarray | None:
     """The combined kernel between some rows; None where only others are known."""
-    one = copy(model)
-    one.kernel_weights_ = weights
     given = model.__sklearn_tags__().input_tags.pairwise
     if not given:
-        return combined_kernel(one, take_rows(X, rows))
-    found = combined_kernel(one, X)
+        return weighted_kernel(model, weights, take_rows(X, rows), None)
+    found = weighted_kernel(model, weights, X, None)
     square = found.shape[0] == found.shape[1]
     return found[np.ix_(rows, rows)] if square else None
 

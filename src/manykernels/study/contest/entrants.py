@@ -115,11 +115,11 @@ class Lesson:
     def fit_fixed(self, weights: np.ndarray, C: float) -> Any:
         """The same with kernel weights that are given, with a sum of one."""
         model = copy(self.estimator).set_params(p=2.0, C=C)
-        data = self.data._replace(bank=weighted_sum(self.data.bank, weights))
+        data = self.plain._replace(bank=weighted_sum(self.plain.bank, weights))
         result = require_whole(model._solve(data, model._problem(data, 2.0, C)))
         found = Expansion(result.model.weights[0] * result.model.coef, weights)
-        problem = model._problem(self.data, 2.0, C)
-        return model._finish(self.data, problem, replace(result, model=found))
+        problem = model._problem(self.plain, 2.0, C)
+        return model._finish(self.plain, problem, replace(result, model=found))
 
     def path(self, p: float) -> Iterator[tuple[float, np.ndarray]]:
         """(C, kernel weights) along all C, on all the training rows."""
@@ -135,10 +135,16 @@ class Lesson:
         """A model that knows how to read rows, whatever it predicts."""
         return self._model or self.fit(2.0, self.plan.grid.Cs[0])
 
+    @property
+    def plain(self) -> Training:
+        """The kernels as they were, where a nugget was made of their parts."""
+        return self.data._replace(bank=self.data.bank.ordinary)
+
     @cached_property
     def owners(self) -> Owners:
-        """Which view every kernel belongs to."""
-        return Owners.of(self.reader, "view")
+        """Which view every kernel belongs to; a nugget belongs to none."""
+        found, n_kernels = Owners.of(self.reader, "view"), self.data.kernels.n_kernels
+        return Owners.of_names([found.names[v] for v in found.position[:n_kernels]])
 
     def columns(self, X: Any) -> Any:
         """Rows as kernels see them, all views in one table."""
@@ -147,7 +153,7 @@ class Lesson:
 
     def uniform_kernel(self) -> np.ndarray:
         """The mean of the kernels on the training rows."""
-        bank = self.data.bank
+        bank = self.plain.bank
         weights = np.full(bank.n_blocks, 1.0 / bank.n_blocks)
         return np.array(bank.combine_precisely(weights, np.arange(bank.n_rows)))
 
@@ -190,7 +196,7 @@ def _searched(lesson: Lesson, X: Any, ps: Sequence[float]) -> tuple[Outcome, Any
 def single(lesson: Lesson, X: Any) -> Outcome:
     """The mean of one view's kernels; view and C are chosen on the inner folds."""
     began = time.perf_counter() - lesson.kernel_seconds
-    Cs, owners, bank = lesson.plan.grid.Cs, lesson.owners, lesson.data.bank
+    Cs, owners, bank = lesson.plan.grid.Cs, lesson.owners, lesson.plain.bank
     means = np.eye(len(owners.names))[:, owners.position]
     means /= means.sum(axis=1, keepdims=True)
     found = np.array(
