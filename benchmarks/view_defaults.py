@@ -2,10 +2,11 @@
 
 Data sets in views, several splits. For each family (kernels for every view, and how
 views are scaled), p and C a model is fitted on training rows, and judged on validation
-and on test rows. The default is the setting with the best mean accuracy on validation
-rows over all data sets. On test rows it is then set beside the best of 64 settings
-chosen for each split on its validation rows, uniform weights (p = 2) under the same SVM
-with C chosen so, and other methods with C chosen so.
+and on test rows. Defaults are chosen by the mean accuracy on validation rows over all
+data sets. On test rows `MKLClassifier()` and `MKLClassifierCV()`, to which nothing is
+said, are then set beside the best of 64 settings chosen for each split on its
+validation rows, uniform weights (p = 2) under the same SVM with C chosen so, and other
+methods with C chosen so.
 """
 
 from __future__ import annotations
@@ -25,67 +26,33 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
+from view_judging import (
+    DEFAULT,
+    SEARCH,
+    choose,
+    differences,
+    fixed,
+    judged,
+    standard_error,
+)
 from view_sets import VIEW_SETS, Rows, Views, ViewSet, available, joined, scaled, split
+from view_settings import (
+    AVERAGED,
+    C_VALUES,
+    FAMILIES,
+    GRID,
+    GRID_P,
+    P_VALUES,
+    USED,
+    WIDER,
+    Family,
+)
 
 import manykernels as mk
 from manykernels.kernels import KernelSet, as_kernels
 
-P_VALUES = (1.0, 1.1, 1.25, 1.5, 2.0)
-C_VALUES = (0.1, 1.0, 10.0, 100.0)
-LEARNED, UNIFORM = 1, 4  # places of p = 1.1 and p = 2
 MOST_BOOSTED = 3000  # columns times classes that gradient boosting is tried on
-
-LINEAR = ("linear",)
-RBF = ("rbf:gamma=median",)
-RBFS = ("rbf:gamma=0.25*median", "rbf:gamma=median", "rbf:gamma=4*median")
-WIDE = ("rbf:gamma=0.0625*median", "rbf:gamma=0.25*median", "rbf:gamma=median")
-FIVE = ("rbf:gamma=0.0625*median", *RBFS, "rbf:gamma=16*median")
-TABLE = (  # what None means for one table
-    "linear",
-    "polynomial:degree=2,gamma=scale",
-    "rbf:gamma=0.1*scale",
-    "rbf:gamma=scale",
-    "rbf:gamma=10*scale",
-)
-
-
-@dataclass(frozen=True)
-class Family:
-    """Kernels for every view, and how the views are scaled first."""
-
-    name: str
-    kernels: tuple[str, ...]
-    scaling: str = "standard"
-
-    @property
-    def averaged(self) -> str:
-        """The name of an SVM on the mean of these kernels."""
-        return f"averaged kernel, {self.name}"
-
-
-FAMILIES = (
-    Family("linear", LINEAR),
-    Family("one RBF", RBF),
-    Family("three RBFs", RBFS),
-    Family("linear, three RBFs", LINEAR + RBFS),
-    Family("linear, three wide RBFs", LINEAR + WIDE),
-    Family("linear, five RBFs", LINEAR + FIVE),
-    Family(
-        "linear by trace, linear, three RBFs",
-        ("linear:normalize=trace", *LINEAR, *RBFS),
-    ),
-    Family("as for one table", TABLE),
-    Family("linear, three RBFs, log1p", LINEAR + RBFS, "log1p"),
-    Family("linear, three RBFs, raw", LINEAR + RBFS, "raw"),
-    Family("linear, five RBFs, log1p", LINEAR + FIVE, "log1p"),
-    Family("linear, five RBFs, raw", LINEAR + FIVE, "raw"),
-)
-# One kernel for every view, and several: what do learned weights add?
-SEVERAL = FAMILIES[1], FAMILIES[3], FAMILIES[5]
-AVERAGED = (*SEVERAL, FAMILIES[10])
-# The grid of 64 that a careful user would try.
-GRID = ("linear", "one RBF", "linear, three RBFs", "linear, three RBFs, raw")
-GRID_P = (1.0, 1.1, 1.5, 2.0)
+NARROW = ("gamma=4*median", "gamma=16*median")
 
 
 def main() -> None:
@@ -93,7 +60,7 @@ def main() -> None:
     options = parse(
         __doc__,
         quick=(False, "one split of three small data sets"),
-        splits=(2, "splits per data set"),
+        splits=(10, "splits per data set"),
         jobs=(1, "processes"),
         keep=("", "folder in which finished splits are kept and found again"),
     )
@@ -121,7 +88,8 @@ def main() -> None:
         )
         for name in found[0]["others"]
     }
-    report(names, accuracy, others, seconds)
+    narrow = np.array([cell["narrow"] for cell in found]).reshape(shape[:2])
+    report(names, accuracy, others, narrow, seconds)
 
 
 QUICK = ("tumors", "sonar", "digits")
@@ -146,8 +114,10 @@ def kept(folder: str, name: str, seed: int) -> dict[str, Any]:
 def measure(data: ViewSet, seed: int, known: dict[str, Any]) -> dict[str, Any]:
     """Accuracies on validation and test rows: of every setting, and of the others."""
     settings, others = known.get("settings", {}), known.get("others", {})
+    narrow = known.get("narrow")
     with threadpool_limits(limits=1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.filterwarnings("ignore", "The least populated class")
         views, target = data.load()
         judge = Judge(target, split(data, target, seed))
         dense = not any(map(sp.issparse, views.values()))
@@ -163,8 +133,11 @@ def measure(data: ViewSet, seed: int, known: dict[str, Any]) -> dict[str, Any]:
                 others[family.averaged] = others[name]
             elif family.averaged not in others:
                 others[family.averaged] = averaged(family, views, judge)
+        if narrow is None:
+            found, narrow = nothing_said(views, judge)
+            others |= found
     print(f"{data.name}, split {seed}", flush=True)
-    return {"settings": settings, "others": others}
+    return {"settings": settings, "others": others, "narrow": narrow}
 
 
 @dataclass(frozen=True)
@@ -219,6 +192,20 @@ def stacks(family: Family, views: Views, rows: Rows) -> tuple[np.ndarray, np.nda
     )
 
 
+def nothing_said(views: Views, judge: Judge) -> tuple[dict[str, float], float]:
+    """Test accuracies as a user gets them; the default's weight on narrow RBFs."""
+    X, rows = mk.Views(views), judge.rows
+    train, new = X[rows.train], X[rows.new]
+    one = mk.MKLClassifier(random_state=0).fit(train, judge.labels)
+    search = mk.MKLClassifierCV(random_state=0).fit(train, judge.labels)
+    narrow = [any(width in name for width in NARROW) for name in one.kernel_names_]
+    found = {
+        DEFAULT: judge.accuracies(one.predict(new))[1],
+        SEARCH: judge.accuracies(search.predict(new))[1],
+    }
+    return found, float(one.kernel_weights_[narrow].sum())
+
+
 def averaged(family: Family, views: Views, judge: Judge) -> float:
     """SVC on the mean of the kernels, C chosen."""
     train, new = (part.mean(axis=2) for part in stacks(family, views, judge.rows))
@@ -249,94 +236,37 @@ def rivals(views: Views, judge: Judge, seed: int) -> dict[str, float | None]:
     }
 
 
-# --- choosing and judging -----------------------------------------------------
-
-
-def choose(accuracy: np.ndarray) -> tuple[int, int, int]:
-    """Family, p and C with the best mean on validation rows over all data sets."""
-    mean = accuracy[..., 0].mean(axis=(0, 1))
-    return tuple(map(int, np.unravel_index(np.argmax(mean), mean.shape)))
-
-
-def best_of(accuracy: np.ndarray, families: list[int], ps: list[int]) -> np.ndarray:
-    """Test accuracy by data set and split of what validation rows choose in a grid."""
-    part = accuracy[:, :, families][:, :, :, ps]
-    flat = part.reshape(*part.shape[:2], -1, 2)
-    place = np.argmax(flat[..., 0], axis=-1)[..., None]
-    return np.take_along_axis(flat[..., 1], place, axis=-1)[..., 0]
-
-
-def methods(
-    accuracy: np.ndarray, others: dict[str, np.ndarray], default: tuple[int, int, int]
-) -> dict[str, np.ndarray]:
-    """Test accuracies by data set and split."""
-    names = [family.name for family in FAMILIES]
-    every = list(range(len(P_VALUES)))
-    ps = [P_VALUES.index(p) for p in GRID_P]
-    found = {
-        "default": accuracy[:, :, *default, 1],
-        "best of 64": best_of(accuracy, [names.index(name) for name in GRID], ps),
-        "best of all": best_of(accuracy, list(range(len(names))), every),
-    }
-    for family in SEVERAL:
-        place = [names.index(family.name)]
-        found[f"{family.name}, p = 1.1"] = best_of(accuracy, place, [LEARNED])
-        found[f"{family.name}, p chosen"] = best_of(accuracy, place, every[:UNIFORM])
-        found[f"{family.name}, uniform"] = best_of(accuracy, place, [UNIFORM])
-    return found | others
-
-
-def summary(found: dict[str, np.ndarray], default: Family) -> dict[str, Any]:
-    """Differences in points: means over data sets, and the data set with the least."""
-    pairs = {
-        "default against best of 64": ("default", "best of 64"),
-        "default against averaged kernel": ("default", default.averaged),
-    }
-    for family in SEVERAL:
-        for learned in ("p = 1.1", "p chosen"):
-            name = f"{family.name}, {learned}"
-            pairs[f"{name}, against uniform"] = (name, f"{family.name}, uniform")
-    table = {}
-    for name, (ours, theirs) in pairs.items():
-        if theirs in found:
-            points = 100 * (found[ours] - found[theirs])
-            error = points.std(ddof=1) / np.sqrt(len(points)) if len(points) > 1 else 0
-            table[name] = {
-                "mean": points.mean(),
-                "error": error,
-                "least": points.min(),
-                "most": points.max(),
-                "where": int(points.argmin()),
-            }
-    return table
+# --- what came of it -----------------------------------------------------------
 
 
 def report(
     names: list[str],
     accuracy: np.ndarray,
     others: dict[str, np.ndarray],
+    narrow: np.ndarray,
     seconds: float,
 ) -> None:
     """Print what was chosen and how it does, and store everything."""
-    default = choose(accuracy)
-    family, a, b = default
-    judged = methods(accuracy, others, default)
-    found = {name: table.mean(axis=1) for name, table in judged.items()}
-    differences = summary(found, FAMILIES[family])
+    family, a, b = choose(accuracy)
+    by_split = judged(accuracy, others)
+    found = {name: table.mean(axis=1) for name, table in by_split.items()}
+    points = differences(by_split, names, USED)
     validation = accuracy[..., 0].mean(axis=(0, 1))
-    show_all(names, validation, found, differences, seconds)
+    show_all(names, validation, found, points, seconds)
     chosen = {
         "family": FAMILIES[family].name,
-        "kernels": FAMILIES[family].kernels,
-        "scaling": FAMILIES[family].scaling,
         "p": P_VALUES[a],
         "C": C_VALUES[b],
+        "validation": validation[family, a, b],
     }
-    console.print(chosen)
+    unlike = fixed(accuracy, by_split["best of 64"], names)
+    console.print(chosen, unlike)
     save(
         "view_defaults",
         seconds=seconds,
-        default=chosen,
+        splits=accuracy.shape[1],
+        chosen=chosen,
+        used=validation[FAMILIES.index(USED), *USED_AT],
         families={
             f.name: {"kernels": f.kernels, "scaling": f.scaling} for f in FAMILIES
         },
@@ -352,15 +282,38 @@ def report(
             }
             for name, values in found.items()
         },
-        summary=differences,
+        summary=points,
+        narrow=narrow_kernels(names, accuracy, narrow),
+        best_fixed=unlike,
     )
+
+
+USED_AT = P_VALUES.index(1.1), C_VALUES.index(1.0)  # the default p and C
+
+
+def narrow_kernels(
+    names: list[str], accuracy: np.ndarray, weight: np.ndarray
+) -> dict[str, Any]:
+    """Weight of narrow RBFs, and what they add on validation rows, by data set."""
+    five, wide = (
+        accuracy[:, :, FAMILIES.index(family), *USED_AT, 0] for family in (USED, WIDER)
+    )
+    gain = 100 * (five - wide)
+    return {
+        name: {
+            "weight": own.mean(),
+            "gain": points.mean(),
+            "error": standard_error(points),
+        }
+        for name, own, points in zip(names, weight, gain, strict=True)
+    }
 
 
 def show_all(
     names: list[str],
     validation: np.ndarray,
     found: dict[str, np.ndarray],
-    differences: dict[str, Any],
+    points: dict[str, Any],
     seconds: float,
 ) -> None:
     """Print three tables."""
@@ -387,8 +340,8 @@ def show_all(
         "differences on test rows, points",
         ["", "mean", "its standard error", "least", "most", "least on"],
         [
-            [name, *list(one.values())[:-1], names[one["where"]]]
-            for name, one in differences.items()
+            [name, *(one[k] for k in ("mean", "error", "least", "most", "where"))]
+            for name, one in points.items()
         ],
     )
 

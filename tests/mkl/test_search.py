@@ -153,6 +153,15 @@ def test_groups_stay_together(sugar):
     assert clone(model).fit(X, Y, weight, groups=groups).best_C_ in CS
 
 
+def test_few_rows_of_every_class_get_as_many_folds(iris):
+    X, y = iris.X, iris.y
+    rows = np.concatenate([np.flatnonzero(y == label)[:3] for label in np.unique(y)])
+    model = MKLClassifierCV("rbf", Cs=[1.0], ps=1.5, random_state=0)
+    model.fit(X[rows], y[rows])
+    assert "split2_test_score" in model.cv_results_
+    assert "split3_test_score" not in model.cv_results_
+
+
 def test_listed_folds_speak_of_all_rows(iris):
     X, y = iris.X, iris.y
     weight = np.ones(len(y))

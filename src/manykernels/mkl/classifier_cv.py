@@ -28,7 +28,8 @@ class MKLClassifierCV(SearchMixin, MKLClassifier):
     Cs : list of float or int, default=7
         Weights of the losses to try; a number of them from 1e-3 to 1e3.
     cv : int, splitter or iterable, optional
-        None takes 5 folds with the same share of every class.
+        None takes 5 folds with the same share of every class, or fewer where no class
+        has 5 rows.
     scoring : str or scorer, optional
         None for the accuracy.
     n_jobs : int, optional

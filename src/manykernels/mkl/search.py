@@ -241,7 +241,10 @@ def make_folds(
     """
     if isinstance(cv, Iterable) and not hasattr(cv, "split"):
         return [(_places(train, kept), _places(held, kept)) for train, held in cv]
-    splitter = check_cv(FOLDS if cv is None else cv, y, classifier=classifier)
+    if cv is None:  # no more folds than rows of the commonest class
+        most = int(np.bincount(y).max()) if classifier else len(y)
+        cv = max(2, min(FOLDS, most))
+    splitter = check_cv(cv, y, classifier=classifier)
     kept_groups = None if groups is None else np.asarray(groups)[kept]
     return list(splitter.split(np.zeros((len(y), 1)), y, kept_groups))
 
