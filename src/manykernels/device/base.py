@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,27 @@ from numpy.typing import NDArray
 from manykernels.base.machine import allowed_bytes
 
 DeviceArray: TypeAlias = Any  # an array of the device's namespace
+Terms: TypeAlias = tuple[DeviceArray, DeviceArray]  # added, and multiplied
 Chosen: TypeAlias = Any  # positions of rows: a slice, or a DeviceArray of integers
+
+
+EXPONENTIAL = 0  # in place of the degree of a power
+
+
+class Curve(NamedTuple):
+    """g(t) = t ** degree, or its exponential, at t = slope <x, y> + l(x) + l(y)."""
+
+    slope: float
+    degree: int
+
+
+class HingeBlocks(Protocol):
+    """Dual ascent for the hinge loss, a block of rows at a time."""
+
+    def blocks(
+        self, coef: NDArray[np.float64], scores: NDArray[np.float64], goal: float
+    ) -> int:
+        """Improve coef (rows, outputs), from its scores (outputs, rows)."""
 
 
 class Device:
@@ -55,6 +75,10 @@ class Device:
         """A NumPy array there, in a dtype of NumPy's."""
         return self.xp.asarray(np.ascontiguousarray(values, dtype))
 
+    def empty(self, shape: tuple[int, ...], dtype: Any) -> DeviceArray:
+        """An array to be filled, in a dtype of NumPy's."""
+        return self.xp.empty(shape, dtype=self.dtype(dtype))
+
     def get(self, values: DeviceArray) -> NDArray[Any]:
         """An array from there, as NumPy's."""
         return np.asarray(values)
@@ -82,5 +106,53 @@ class Device:
         """What runs out of the device's memory says so, and what to do."""
         yield
 
+    def add_curves(
+        self,
+        out: DeviceArray,
+        dot: DeviceArray,
+        curves: Sequence[Curve],
+        left: Sequence[Terms],
+        right: Sequence[Terms],
+    ) -> DeviceArray:
+        """out + sum_f s_f(x) s_f(y) g_f(slope_f dot + l_f(x) + l_f(y)), perhaps in out.
+
+        Parameters
+        ----------
+        out, dot : array of shape (rows, columns)
+            What to add to, and the inner products.
+        curves : list of Curve
+            g is a power, or for degree 0 the exponential.
+        left, right : list of (l, s)
+            Of the rows and of the columns, for every curve.
+        """
+        xp = self.xp
+        for curve, (l_row, s_row), (l_column, s_column) in zip(
+            curves, left, right, strict=True
+        ):
+            values = dot * curve.slope + l_row[:, None] + l_column[None, :]
+            if curve.degree == EXPONENTIAL:
+                # Rounding may leave a tiny positive number between equal rows.
+                values = xp.exp(xp.minimum(values, xp.zeros_like(values)))
+            else:
+                values = _power(values, curve.degree)
+            values *= s_row[:, None]
+            values *= s_column[None, :]
+            out += xp.astype(values, out.dtype, copy=False)
+        return out
+
+    def hinge_blocks(
+        self, matrix: DeviceArray, target: Any, bound: Any, n_outputs: int
+    ) -> HingeBlocks | None:
+        """The frozen hinge problem as compiled for this device; None if it is not."""
+        return None
+
     def synchronize(self) -> None:
         """Wait until everything that was asked for is computed."""
+
+
+def _power(values: DeviceArray, degree: int) -> DeviceArray:
+    """values ** degree for a whole number, by repeated squaring."""
+    if degree == 1:
+        return values
+    half = _power(values * values, degree // 2)
+    return half * values if degree % 2 else half

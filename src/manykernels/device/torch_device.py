@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,7 +12,17 @@ import torch
 from numpy.typing import NDArray
 
 from manykernels.base.machine import SAFE_SHARE, allowed_bytes
-from manykernels.device.base import Device, DeviceArray
+from manykernels.device.base import (
+    Curve,
+    Device,
+    DeviceArray,
+    HingeBlocks,
+    Terms,
+)
+from manykernels.device.compiled import cuda_kernel
+from manykernels.device.cuda_hinge import CudaHinge
+
+THREADS, MOST_BLOCKS = 256, 132 * 64  # of a pass over a tile
 
 
 class TorchDevice(Device):
@@ -35,6 +45,10 @@ class TorchDevice(Device):
             values = torch.from_numpy(writeable)
         wanted = None if dtype is None else self.dtype(dtype)
         return values.to(self.place, wanted)
+
+    def empty(self, shape: tuple[int, ...], dtype: Any) -> DeviceArray:
+        """A tensor to be filled."""
+        return torch.empty(shape, dtype=self.dtype(dtype), device=self.place)
 
     def get(self, values: DeviceArray) -> NDArray[Any]:
         """A tensor as an array of NumPy's."""
@@ -66,10 +80,62 @@ class TorchDevice(Device):
                 "other programs hold."
             ) from error
 
+    def add_curves(
+        self,
+        out: DeviceArray,
+        dot: DeviceArray,
+        curves: Sequence[Curve],
+        left: Sequence[Terms],
+        right: Sequence[Terms],
+    ) -> DeviceArray:
+        """out + the curves of all kernels that share inner products."""
+        single = out.dtype == dot.dtype == torch.float32
+        if self.is_cuda and single and out.is_contiguous() and dot.is_contiguous():
+            kernel = cuda_kernel("curves.cu", "add_curves", self.place)
+            if kernel is not None:
+                return _add_at_once(kernel, out, dot, curves, left, right)
+        return super().add_curves(out, dot, curves, left, right)
+
+    def hinge_blocks(
+        self, matrix: DeviceArray, target: Any, bound: Any, n_outputs: int
+    ) -> HingeBlocks | None:
+        """Compiled for CUDA and single precision."""
+        if not self.is_cuda:
+            return None
+        return CudaHinge.of(matrix, target, bound, n_outputs)
+
     def synchronize(self) -> None:
         """Wait until everything that was asked for is computed."""
         if self.is_cuda:
             torch.cuda.synchronize(self.place)
+
+
+def _add_at_once(
+    kernel: Any,
+    out: DeviceArray,
+    dot: DeviceArray,
+    curves: Sequence[Curve],
+    left: Sequence[Terms],
+    right: Sequence[Terms],
+) -> DeviceArray:
+    """One pass over the tile for all the curves."""
+    slopes = torch.tensor([c.slope for c in curves], dtype=out.dtype).to(out.device)
+    degrees = torch.tensor([c.degree for c in curves], dtype=torch.int32)
+    sides = [
+        torch.stack([terms[part] for terms in side])
+        for side in (left, right)
+        for part in (0, 1)
+    ]
+    with torch.cuda.device(out.device):
+        kernel(
+            grid=(min(-(-out.numel() // THREADS), MOST_BLOCKS), 1, 1),
+            block=(THREADS, 1, 1),
+            args=[
+                *(out, dot, *out.shape, len(curves)),
+                *(slopes, degrees.to(out.device), *sides),
+            ],
+        )
+    return out
 
 
 def _require_available(name: str) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from manykernels.banks.device.kernels import DeviceKernels
 from manykernels.base.arrays import Array, Index
-from manykernels.device import DeviceArray
+from manykernels.device.base import DeviceArray, HingeBlocks
 from manykernels.hot.dual import (
     best_stretch,
     block_steps,
@@ -44,15 +44,15 @@ class DeviceBlocks:
         self.kernels = kernels
         self.device = kernels.device
         self.target, self.bound = target, bound
-        self.matrix: DeviceArray = None
+        shape = kernels.n_rows, kernels.n_rows
+        self.matrix: DeviceArray = self.device.empty(shape, kernels.dtype)
+        self.compiled: HingeBlocks | None = None
 
     def set_weights(self, weights: Array) -> None:
         """Another combination of the kernels."""
         self.weights = weights
-        self.matrix = None  # its memory is for the next one
-        parts = self.kernels.parts(slice(0, self.kernels.n_rows))
-        rows = [self.kernels.combined(weights, part) for part in parts]
-        self.matrix = rows[0] if len(rows) == 1 else self.device.xp.concat(rows)
+        for part in self.kernels.parts(slice(0, self.kernels.n_rows)):
+            self.matrix[part, ...] = self.kernels.combined(weights, part)
 
     def scores(self, coef: Array) -> Array:
         """(K coef)' in float64, shape (outputs, rows)."""
@@ -67,6 +67,15 @@ class DeviceBlocks:
 
     def ascend(self, coef: Array, scores: Array, goal: float) -> int:
         """Improve coef and its scores in place, towards a gap; returns updates."""
+        if self.compiled is None:
+            data = self.matrix, self.target, self.bound, coef.shape[1]
+            self.compiled = self.device.hinge_blocks(*data) or self
+        updates = self.compiled.blocks(coef, scores, goal)
+        scores[:] = self.scores(coef)
+        return updates
+
+    def blocks(self, coef: Array, scores: Array, goal: float) -> int:
+        """The same, with the steps of a block taken on the processor."""
         updates, here = 0, np.ascontiguousarray(scores.T)
         for done in range(1, MOST_BLOCKS + 1):
             index, floor = self._worst(coef, here)
@@ -77,7 +86,6 @@ class DeviceBlocks:
             here += self._products(index, after - before)
             if done % LOOK == 0 and self._gap(coef, here) <= goal:
                 break
-        scores[:] = self.scores(coef)
         return updates
 
     def _worst(self, coef: Array, scores: Array) -> tuple[Index, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,31 +11,29 @@ import numpy as np
 from manykernels.banks.device.kernels import EVERY, DeviceKernels
 from manykernels.base.arrays import Array, Index
 from manykernels.device import Device, DeviceArray
-from manykernels.device.base import Chosen
+from manykernels.device.base import Chosen, Curve
 from manykernels.kernels import KernelSet
 from manykernels.kernels.fitted import Group
-from manykernels.kernels.fused import EXPONENTIAL, Curve, curve, has_curves, terms
-
-
-@dataclass
-class CurveTerms:
-    """k(x, y) = s(x) s(y) g(slope <x, y> + l(x) + l(y)) - m(x) - m(y) of one kernel.
-
-    g is a power or an exponential; m, where a kernel is centered, is in the terms.
-    """
-
-    curve: Curve
-    factor: float
-    added: DeviceArray  # l, (rows,)
-    scale: DeviceArray  # s, (rows,)
+from manykernels.kernels.fused import curve, has_curves, terms
 
 
 @dataclass
 class RowGroup:
-    """Rows on the columns that some kernels share, and the kernels' terms."""
+    """Rows on the columns that some kernels share, and the kernels' terms.
+
+    k_f(x, y) = s_f(x) s_f(y) g_f(slope_f <x, y> + l_f(x) + l_f(y)).
+    """
 
     values: DeviceArray  # (rows, columns)
-    members: dict[int, CurveTerms]
+    curves: dict[int, Curve]  # g and slope of every kernel
+    added: dict[int, DeviceArray]  # l, (rows,)
+    scales: dict[int, DeviceArray]  # s, (rows,)
+
+    def terms(
+        self, pick: Callable[[DeviceArray], DeviceArray], kernels: Sequence[int]
+    ) -> list[tuple[DeviceArray, DeviceArray]]:
+        """(l, s) of some kernels, for the rows that are picked."""
+        return [(pick(self.added[f]), pick(self.scales[f])) for f in kernels]
 
 
 class RowKernels(DeviceKernels):
@@ -74,8 +72,9 @@ class RowKernels(DeviceKernels):
         """Yield (f, K_f between some rows and others) for every kernel."""
         for group in self.groups:
             shared = self._shared(group, rows, columns)
-            for f, member in group.members.items():
-                yield f, self._values(member, 1.0, shared, rows, columns)
+            for f in group.curves:
+                out = self._zeros(shared)
+                yield f, self._add(out, group, {f: 1.0}, shared, rows, columns)
 
     def combined(
         self, weights: Array, rows: Chosen = EVERY, columns: Chosen = EVERY
@@ -83,32 +82,26 @@ class RowKernels(DeviceKernels):
         """sum_f weights_f K_f between some rows and others."""
         out: Any = None
         for group in self.groups:
-            used = [f for f in group.members if weights[f] != 0.0]
-            shared = self._shared(group, rows, columns) if used else None
-            for f in used:
-                weight = float(weights[f])
-                own = self._values(group.members[f], weight, shared, rows, columns)
-                out = own if out is None else _added(out, own)
-        if out is None:  # no kernel has a weight
-            shared = self._shared(self.groups[0], rows, columns)
-            return self.device.xp.zeros_like(shared)
+            used = {f: float(weights[f]) for f in group.curves if weights[f] != 0.0}
+            if used or group is self.groups[-1] and out is None:
+                shared = self._shared(group, rows, columns)
+                out = self._zeros(shared) if out is None else out
+                out = self._add(out, group, used, shared, rows, columns)
         return out
 
     def take(self, index: Index) -> DeviceKernels:
         """The same kernels on some of the rows."""
-        chosen, pick = self.device.put(index), self.device.pick
+        chosen = self.device.put(index)
+
+        def pick(values: DeviceArray) -> DeviceArray:
+            return self.device.pick(values, chosen)
+
         groups = [
             RowGroup(
-                pick(group.values, chosen),
-                {
-                    f: CurveTerms(
-                        own.curve,
-                        own.factor,
-                        pick(own.added, chosen),
-                        pick(own.scale, chosen),
-                    )
-                    for f, own in group.members.items()
-                },
+                pick(group.values),
+                group.curves,
+                {f: pick(values) for f, values in group.added.items()},
+                {f: pick(values) for f, values in group.scales.items()},
             )
             for group in self.groups
         ]
@@ -120,27 +113,29 @@ class RowKernels(DeviceKernels):
         pick = self.device.pick
         return pick(group.values, rows) @ pick(group.values, columns).T
 
-    def _values(
+    def _zeros(self, like: DeviceArray) -> DeviceArray:
+        return self.device.xp.zeros_like(like, dtype=self.device.dtype(self.dtype))
+
+    def _add(
         self,
-        member: CurveTerms,
-        weight: float,
+        out: DeviceArray,
+        group: RowGroup,
+        weights: dict[int, float],
         shared: DeviceArray,
         rows: Chosen,
         columns: Chosen,
     ) -> DeviceArray:
-        """weight * K_f, from the inner products."""
-        xp, pick, found = self.device.xp, self.device.pick, member.curve
-        values = shared * found.slope
-        values += pick(member.added, rows)[:, None] + found.offset
-        values += pick(member.added, columns)[None, :]
-        if found.degree == EXPONENTIAL:
-            # Rounding may leave a tiny positive number between equal rows.
-            values = xp.exp(xp.minimum(values, xp.zeros_like(values)))
-        elif found.degree > 1:
-            values = _power(values, found.degree)
-        values *= pick(member.scale, rows)[:, None] * (weight * member.factor)
-        values *= pick(member.scale, columns)[None, :]
-        return xp.astype(values, self.device.dtype(self.dtype), copy=False)
+        """out + sum_f weights_f K_f of a group, from its inner products."""
+        pick, used = self.device.pick, list(weights)
+        left = [
+            (added, scale * weights[f])
+            for f, (added, scale) in zip(
+                used, group.terms(lambda x: pick(x, rows), used), strict=True
+            )
+        ]
+        right = group.terms(lambda x: pick(x, columns), used)
+        curves = [group.curves[f] for f in used]
+        return self.device.add_curves(out, shared, curves, left, right)
 
 
 def on_rows(kernels: KernelSet) -> bool:
@@ -154,26 +149,14 @@ def on_rows(kernels: KernelSet) -> bool:
 def _row_group(device: Device, kernels: KernelSet, group: Group) -> RowGroup:
     everything = kernels.ids(group, slice(0, kernels.n_reference))
     rows = group.reference(everything)
-    dtype = rows.values.dtype
-    members = {}
+    found = RowGroup(device.put(rows.values), {}, {}, {})
     for f in group.members:
-        scaling = kernels.scalings[f]
-        found = curve(kernels.kernels[f])
-        assert found is not None
-        added, scale = terms(kernels.kernels[f], found, rows, scaling.side(everything))
-        there = device.put(added, dtype), device.put(scale, dtype)
-        members[f] = CurveTerms(found, scaling.factor, *there)
-    return RowGroup(device.put(rows.values), members)
-
-
-def _power(values: DeviceArray, degree: int) -> DeviceArray:
-    """values ** degree for a whole number, by repeated squaring."""
-    if degree == 1:
-        return values
-    half = _power(values * values, degree // 2)
-    return half * values if degree % 2 else half
-
-
-def _added(total: DeviceArray, more: DeviceArray) -> DeviceArray:
-    total += more
-    return total
+        own, scaling = curve(kernels.kernels[f]), kernels.scalings[f]
+        assert own is not None
+        added, scale = terms(kernels.kernels[f], own, rows, scaling.side(everything))
+        # Constants go to one side of each pair, or to both in equal parts.
+        added, scale = added + 0.5 * own.offset, scale * np.sqrt(scaling.factor)
+        found.curves[f] = Curve(own.slope, own.degree)
+        found.added[f] = device.put(added, rows.values.dtype)
+        found.scales[f] = device.put(scale, rows.values.dtype)
+    return found

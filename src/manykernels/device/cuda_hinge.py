@@ -1,0 +1,180 @@
+"""Blocks of rows for the hinge loss entirely on a CUDA device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from manykernels.device.compiled import cuda_kernel
+
+# Rows of a block for so many outputs at most: what one thread's registers hold.
+BLOCKS = {16: 1024, 32: 512, 64: 256}
+WORTHWHILE = 0.6  # of the block's largest violation: smaller ones wait
+STEPS = 1024  # of a block at most
+BLOCKS_AT_ONCE = 16  # between two looks at the gap
+MOST_LOOKS = 64
+THREADS = 64  # of the update of scores
+# Multiples of the model among which the best primal value is looked for.
+STRETCHES = np.concatenate([[0.0], np.geomspace(0.5, 2.0, 61)])
+
+
+class CudaHinge:
+    """The frozen problem's coefficients and scores on the device, block by block.
+
+    Parameters
+    ----------
+    matrix : tensor of shape (rows, rows), float32
+        The combined kernel; read anew in every block, so that it may change.
+    target, bound : array of shape (rows,)
+    n_outputs : int
+    """
+
+    def __init__(
+        self,
+        matrix: Any,
+        target: NDArray[np.intp],
+        bound: NDArray[np.float64],
+        n_outputs: int,
+    ) -> None:
+        self.matrix = matrix
+        self.n_rows, self.n_outputs = len(target), n_outputs
+        self.block = next(BLOCKS[most] for most in BLOCKS if n_outputs <= most)
+        self.size = min(self.block, self.n_rows)
+        self.solve, self.update, self.gather = self._compiled()
+        self.limits = target, bound
+        self._allocate(target, bound)
+
+    @staticmethod
+    def of(
+        matrix: Any,
+        target: NDArray[np.intp],
+        bound: NDArray[np.float64],
+        n_outputs: int,
+    ) -> CudaHinge | None:
+        """None where there are too many outputs, or nothing compiles."""
+        if matrix.dtype != torch.float32 or n_outputs > max(BLOCKS):
+            return None
+        found = CudaHinge(matrix, target, bound, n_outputs)
+        return None if None in (found.solve, found.update, found.gather) else found
+
+    def _compiled(self) -> list[Any]:
+        constants = {"OUTPUTS": self.n_outputs, "BLOCK": self.block}
+        names = ("solve_block", "update_scores", "gather_square")
+        place = self.matrix.device
+        return [cuda_kernel("hinge.cu", name, place, **constants) for name in names]
+
+    def _allocate(self, target: Any, bound: Any) -> None:
+        """Arrays at fixed places: a recorded sequence of blocks refers to them."""
+        place, n, m = self.matrix.device, self.n_rows, self.n_outputs
+        new = {"device": place, "dtype": torch.float32}
+        whole = {"device": place, "dtype": torch.int32}
+        self.target = torch.as_tensor(np.asarray(target, np.int32), device=place)
+        self.bound = torch.as_tensor(np.asarray(bound, np.float32), device=place)
+        self.coef = torch.empty((n, m), **new)
+        self.scores = torch.empty((m, n), **new)
+        self.violations = torch.empty(n, **new)
+        self.square = torch.empty((self.block, self.block), **new)
+        self.index = torch.empty(self.size, device=place, dtype=torch.int64)
+        self.changes = torch.empty((self.block, m), **new)
+        self.moved = torch.zeros(self.block, **whole)
+        self.count = torch.zeros(1, **whole)
+        self.steps = torch.zeros(1, **whole)
+        self.gap = torch.empty(1, device=place, dtype=torch.float64)
+        self.stretches = torch.as_tensor(STRETCHES, device=place)
+        self.wide_bound = self.bound.double()
+        self.own = self.target.long()[:, None]
+        self.recorded: Any = None
+
+    def blocks(
+        self, coef: NDArray[np.float64], scores: NDArray[np.float64], goal: float
+    ) -> int:
+        """Improve coef (rows, outputs) in place, from its scores (outputs, rows)."""
+        place = self.matrix.device
+        with torch.cuda.device(place):
+            self.coef.copy_(torch.from_numpy(coef))
+            self.scores.copy_(torch.from_numpy(scores))
+            self.count.zero_()
+            self.steps.zero_()
+            self._update()  # no row has moved: violations alone
+            for _ in range(MOST_LOOKS):
+                self._run_blocks()
+                if self.gap.item() <= goal:
+                    break
+            coef[:] = _feasible(self.coef.cpu().numpy(), *self.limits)
+            return int(self.steps.item())
+
+    def _run_blocks(self) -> None:
+        """Blocks, and the gap after the last: recorded once, then replayed."""
+        if self.recorded is None:
+            self._blocks()  # libraries prepare themselves before the recording
+            self.recorded = torch.cuda.CUDAGraph()
+            stream = torch.cuda.Stream(self.matrix.device)
+            torch.cuda.synchronize()
+            with torch.cuda.stream(stream):
+                self.recorded.capture_begin()
+                self._blocks()
+                self.recorded.capture_end()
+            torch.cuda.current_stream().wait_stream(stream)
+        else:
+            self.recorded.replay()
+
+    def _blocks(self) -> None:
+        for _ in range(BLOCKS_AT_ONCE):
+            found = torch.topk(self.violations, self.size, sorted=False)
+            self.index.copy_(found.indices)
+            self.gather(
+                grid=(self.size, 1, 1),
+                block=(256, 1, 1),
+                args=[self.matrix, self.index, self.square, self.n_rows, self.size],
+            )
+            self.solve(
+                grid=(1, 1, 1),
+                block=(self.block, 1, 1),
+                args=[
+                    *(self.square, self.index, self.target, self.bound, self.coef),
+                    *(self.scores, self.n_rows, self.size, WORTHWHILE, STEPS),
+                    *(self.moved, self.changes, self.count, self.steps),
+                ],
+            )
+            self._update()
+        self._measure()
+
+    def _update(self) -> None:
+        self.update(
+            grid=(-(-self.n_rows // THREADS), 1, 1),
+            block=(THREADS, 1, 1),
+            args=[
+                *(self.matrix, self.moved, self.changes, self.count, self.target),
+                *(self.bound, self.coef, self.scores, self.violations, self.n_rows),
+            ],
+        )
+
+    def _measure(self) -> None:
+        """The relative gap, with the best of some multiples of the model."""
+        scores = self.scores.T.double()
+        mine = torch.gather(scores, 1, self.own)
+        wrong = scores.scatter(1, self.own, -torch.inf)
+        margins = mine[:, 0] - wrong.amax(dim=1)
+        coef = self.coef.double()
+        linear = torch.gather(coef, 1, self.own).sum()
+        quadratic = (coef * scores).sum()
+        short = 1.0 - self.stretches[:, None] * margins[None, :]
+        losses = short.clamp_(min=0.0) @ self.wide_bound
+        primal = (0.5 * self.stretches**2 * quadratic + losses).amin()
+        self.gap.copy_(((primal - linear + 0.5 * quadratic) / primal)[None])
+
+
+def _feasible(
+    coef: NDArray[np.float32], own: NDArray[np.intp], bound: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """What float32 rounded, within its bounds and with rows that sum to zero."""
+    rows = np.arange(len(own))
+    wrong = np.minimum(coef.astype(np.float64), 0.0)
+    wrong[rows, own] = 0.0
+    total = -wrong.sum(axis=1)
+    wrong *= np.minimum(1.0, bound / np.maximum(total, 1e-300))[:, None]
+    wrong[rows, own] = -wrong.sum(axis=1)
+    return wrong
