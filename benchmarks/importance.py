@@ -6,7 +6,8 @@ every noise view; 300 rows to learn from, C = 1. Importance is measured on 1,000
 rows, and by 5-fold cross-fitting on the 300 rows alone. "noise" is all noise views
 together, "one view" the noise view that looks best. Intervals are those for 95 %, so
 that one in twenty should miss 0. "unequal" lines draw labels, one class more often, and
-compare shares with and without the mean of every kernel's scores taken off.
+compare shares with and without the mean of every kernel's scores taken off. "nugget"
+is the same model with nugget="shared".
 """
 
 from __future__ import annotations
@@ -25,11 +26,7 @@ from manykernels.inputs.groups import GroupKernels
 
 PS = (1.0, 1.1, 1.5)
 # Columns of a noise view, and how many such views.
-NOISE = tuple(
-    (w, v)
-    for v, widths in ((1, (2, 20, 200, 1000)), (5, (20, 200)), (20, (2, 200, 1000)))
-    for w in widths
-)
+NOISE = tuple((w, v) for v in (1, 5, 20) for w in (2, 20, 200, 1000))
 COMMON = (0.5, 0.7, 0.9)  # share of the commoner class
 USEFUL, TRAIN, NEW, SHIFT = 10, 300, 1000, 0.35
 
@@ -88,6 +85,13 @@ def measured(width: int, count: int, seed: int) -> list[dict[str, Any]]:
             each = mk.kernel_importance(model, X[new], y[new], n_permutations=0)
             line = {"p": p, "columns": width, "views": count}
             line |= told("", both) | {"one view": float(each.share[1:].max())}
+            model.set_params(nugget="shared").fit(X[train], y[train])
+            honest = mk.kernel_importance(
+                model, X[new], y[new], by="view", n_permutations=0
+            )
+            line |= told("nugget ", honest)
+            line["nugget itself"] = float(honest.weight[-1])
+            model.set_params(nugget=None)
             if count == 1:
                 inside = X[train], y[train]
                 crossed = mk.kernel_importance(
@@ -148,11 +152,12 @@ def summary(lines: list[dict[str, Any]], **case: float) -> dict[str, Any]:
     """Means over the seeds, and the range of the shares."""
     own = [line for line in lines if all(line[key] == v for key, v in case.items())]
     names = [name for name in own[0] if name not in case]
+    names = [name for name in names if not np.isnan(own[0][name])]
     result: dict[str, Any] = {
         **case,
         **{name: float(np.mean([line[name] for line in own])) for name in names},
     }
-    for name in ("share", "crossed share"):
+    for name in ("share", "crossed share", "nugget share"):
         if name in names:
             values = [line[name] for line in own]
             result[f"least {name}"], result[f"most {name}"] = min(values), max(values)
@@ -171,6 +176,11 @@ def overall(cases: list[dict[str, Any]]) -> dict[str, float]:
         "largest mean": max(abs(case["share"]) for case in cases),
         "most one view": max(case["most one view"] for case in cases),
         "largest weight": max(case["weight"] for case in cases),
+        "nugget most": max(case["most nugget share"] for case in cases),
+        "nugget covers": float(np.mean([case["nugget covers"] for case in cases])),
+        "nugget gain": float(
+            np.mean([case["nugget accuracy"] - case["accuracy"] for case in cases])
+        ),
         "crossed covers": float(np.mean([case["crossed covers"] for case in crossed])),
         "crossed largest mean": max(abs(case["crossed share"]) for case in crossed),
         "error to spread": float(
@@ -192,6 +202,7 @@ def report(cases: list[dict[str, Any]], classes: list[dict[str, float]]) -> None
     show("unequal classes", list(classes[0]), [list(one.values()) for one in classes])
     keys = ["p", "columns", "views", "weight", "share", "least share", "most share"]
     keys += ["most one view", "covers", "drop", "permuted", "accuracy"]
+    keys += ["nugget weight", "nugget share", "nugget accuracy"]
     keys += ["crossed share", "crossed covers"]
     rows = [[case.get(key) for key in keys] for case in cases]
     show("noise: weight, and share of the margin on new rows", keys, rows)

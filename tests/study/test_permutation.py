@@ -8,7 +8,7 @@ from sklearn.base import clone
 import manykernels as mk
 from manykernels.banks.alignment import target_alignments
 from manykernels.study import KernelTest, permutation_test
-from manykernels.study.permutation import adjusted_p_values
+from manykernels.study.permutation import _within, adjusted_p_values
 from manykernels.study.refits import Refits
 
 RNG = np.random.default_rng(0)
@@ -131,7 +131,7 @@ def test_threads_change_nothing():
     [
         ({"statistic": "size"}, "statistic must be 'weight' or 'alignment'"),
         ({"n_permutations": 0}, "n_permutations must be a positive whole number"),
-        ({"groups": "view"}, "groups='view' needs X with several views"),
+        ({"shuffle": "rows"}, "shuffle must be 'target' or 'view', got 'rows'"),
         ({"groups": "table"}, "groups must be 'view'"),
         ({"groups": ["a"]}, "a text for each of 3 kernels, got 1"),
     ],
@@ -145,3 +145,63 @@ def test_times_have_no_alignment():
     model, y = mk.MKLSurvival("rbf@0-1"), (np.exp(X[:, 0]), np.ones(60, dtype=bool))
     with pytest.raises(ValueError, match="needs labels or numbers, got times"):
         permutation_test(model, X, y, statistic="alignment")
+
+
+# --- rows of a view -------------------------------------------------------------------
+
+
+def test_weights_are_those_of_fits_with_shuffled_rows_of_a_kernel():
+    options = {"shuffle": "view", "n_permutations": 3, "tol": 1e-6, "random_state": 3}
+    found = permutation_test(MODEL, X, Y, **options)
+    rng = np.random.default_rng(np.random.RandomState(3).randint(2**31 - 1))
+    tight = clone(MODEL).set_params(tol=1e-6)
+    expected = tight.fit(X, Y).kernel_weights_
+    np.testing.assert_allclose(found.statistic, expected, atol=2e-3)
+    for kernel, columns in enumerate(([0, 1], [2, 3], [4, 5, 6, 7])):
+        for line in range(3):
+            table = X.copy()
+            table[:, columns] = X[rng.permutation(60)][:, columns]
+            shuffled = tight.fit(table, Y).kernel_weights_
+            expected = shuffled[kernel]
+            np.testing.assert_allclose(found.null[line, kernel], expected, atol=2e-3)
+
+
+def test_kernels_of_a_view_are_shuffled_together():
+    model = mk.MKLClassifier("rbf@0-1; linear@0-1; rbf@2-7", random_state=0)
+    found = permutation_test(
+        model, X, Y, shuffle="view", groups="view", n_permutations=39, random_state=0
+    )
+    assert found.names == ["0-1", "2-7"]
+    assert found.p_values[0] == 1 / 40 and found.p_values[1] > 0.2
+
+
+@pytest.mark.parametrize("statistic", ["weight", "alignment"])
+def test_p_values_of_noise_next_to_signal_are_uniform(statistic):
+    """Its rows mean nothing, though the targets do not: that is another hypothesis."""
+    rng = np.random.default_rng(2)
+    model = mk.MKLClassifier("rbf@0-1; rbf@2-5", p=1.5, random_state=0)
+    found = []
+    for seed in range(36):
+        table = rng.normal(size=(24, 6))
+        options = {"statistic": statistic, "n_permutations": 19, "random_state": seed}
+        test = permutation_test(
+            model, table, table[:, 0] > 0, shuffle="view", **options
+        )
+        found.append(test.p_values[1] - rng.random() / 20.0)
+    assert kstest(found, "uniform").pvalue > 0.01
+
+
+def test_rows_that_lack_a_view_keep_to_themselves():
+    pattern = np.array([0, 1, 0, 1, 1, 0, 2])
+    for seed in range(5):
+        order = _within(pattern, np.random.default_rng(seed))
+        assert sorted(order) == list(range(7))
+        np.testing.assert_array_equal(pattern[order], pattern)
+    views = {"a": X[:, :2].copy(), "b": X[:, 2:].copy()}
+    views["a"][::4] = np.nan
+    model = mk.MKLClassifier("rbf", nugget="shared", random_state=0)
+    found = permutation_test(
+        model, views, Y, shuffle="view", groups="view", n_permutations=19
+    )
+    assert found.names == ["a", "b", "nugget"]
+    assert found.p_values[0] == 0.05 and found.p_values[2] == 1.0

@@ -276,8 +276,20 @@ class ReadBy(Rule):
 
 def check_parameters(estimator: Any, rules: Rules) -> None:
     """Raise where a parameter of an estimator is not what its rule allows."""
+    check_values({name: getattr(estimator, name) for name in rules}, rules)
+
+
+def check_values(values: Mapping[str, Any], rules: Rules) -> None:
+    """Raise where a value is not what the rule of its name allows.
+
+    Examples
+    --------
+    >>> check_values({"n_pairs": 0}, {"n_pairs": Whole(example=50)})
+    Traceback (most recent call last):
+    ValueError: n_pairs must be a positive whole number, got 0; choose for instance 50.
+    """
     for name, rule in rules.items():
-        value = getattr(estimator, name)
+        value = values[name]
         is_word = isinstance(value, str) and value == rule.word
         if not (is_word or (value is None and rule.optional)):
             rule.check(name, value)

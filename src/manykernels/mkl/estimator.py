@@ -210,7 +210,7 @@ class MKLEstimator(Saved, RowsEstimator):
     def kernel_views_(self) -> list[str]:
         """For every kernel its group, the views that it reads, or its columns."""
         self._require_fitted()
-        return kernel_views(self)
+        return kernel_views(self, self._model.kernels, self.kernel_names_)
 
     def kernel_presence(self, X: Any) -> Presence:
         """Which rows have what each kernel reads, and how rows are stretched for it.

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from manykernels.inputs.groups import GroupKernels
+from manykernels.inputs.reader import ViewReader
 from manykernels.inputs.views import as_views
-from manykernels.kernels import select_columns
+from manykernels.kernels import KernelSet, select_columns
 from manykernels.kernels.columns import write_columns
 
 
@@ -19,13 +21,13 @@ class Presence(NamedTuple):
     stretch: np.ndarray  # (rows,), of all kernels, for the views that a row lacks
 
 
-def kernel_views(model: Any) -> list[str]:
+def kernel_views(estimator: Any, fitted: KernelSet, names: Sequence[str]) -> list[str]:
     """For every kernel its group, the views that it reads, or its columns.
 
-    What is no kernel among the names, a nugget, stands for itself.
+    The estimator has read its X, if nothing else. What is no kernel among the names, a
+    nugget, stands for itself.
     """
-    n_kernels = len(model._model.kernels.kernels)
-    return [*_owners(model), *model.kernel_names_[n_kernels:]]
+    return [*_owners(estimator, fitted), *names[fitted.n_kernels :]]
 
 
 def presence(model: Any, X: Any) -> Presence:
@@ -41,7 +43,7 @@ def presence(model: Any, X: Any) -> Presence:
         return everywhere
     every = np.ones(n_rows, dtype=bool)
     views = np.column_stack([every if p is None else p for p in table.present])
-    touched = _views_read(model)
+    touched = _views_read(reader, model._model.kernels)
     everywhere.has[:, : len(touched)] = ~(~views @ touched.T)
     stretch = model._prepared(table).stretch
     return everywhere if stretch is None else everywhere._replace(stretch=stretch)
@@ -52,26 +54,24 @@ def _count_rows(model: Any, X: Any) -> int:
     return int((table[0] if isinstance(table, list) else table).shape[0])
 
 
-def _owners(model: Any) -> list[str]:
-    groups, kernels = model.kernels, model._model.kernels.kernels
-    if isinstance(groups, GroupKernels) and len(groups) == len(kernels):
+def _owners(estimator: Any, fitted: KernelSet) -> list[str]:
+    groups, reader = estimator.kernels, estimator._reader
+    if isinstance(groups, GroupKernels) and len(groups) == fitted.n_kernels:
         return list(groups.groups)
-    if model._reader is None:
-        return _columns_read(model)
-    names = model._reader.names
+    if reader is None:
+        features = getattr(estimator, "feature_names_in_", None)
+        return _columns_read(fitted, estimator.n_features_in_, features)
     return [
-        "+".join(names[v] for v in np.flatnonzero(row)) or "constant"
-        for row in _views_read(model)
+        "+".join(reader.names[v] for v in np.flatnonzero(row)) or "constant"
+        for row in _views_read(reader, fitted)
     ]
 
 
-def _columns_read(model: Any) -> list[str]:
+def _columns_read(fitted: KernelSet, n_columns: int, features: Any) -> list[str]:
     """Columns as the first kernel on them writes them; given kernels stand alone."""
-    shell = np.empty((0, model.n_features_in_))
-    features = getattr(model, "feature_names_in_", None)
+    shell = np.empty((0, n_columns))
     written: dict[tuple[int, ...], str] = {}
     names = []
-    fitted = model._model.kernels
     for kernel, name in zip(fitted.kernels, fitted.names, strict=True):
         if kernel.family in ("given", "constant"):
             names.append(name)
@@ -85,13 +85,12 @@ def _columns_read(model: Any) -> list[str]:
     return names
 
 
-def _views_read(model: Any) -> np.ndarray:
+def _views_read(reader: ViewReader, fitted: KernelSet) -> np.ndarray:
     """Which kernel reads which view, shape (n_kernels, n_views)."""
-    shell = model._reader.shell
+    shell, names = reader.shell, reader.feature_names.tolist()
     starts = [span.start for span in shell.views.values()]
-    names, kernels = model._reader.feature_names, model._model.kernels.kernels
-    found = np.zeros((len(kernels), len(starts)), dtype=bool)
-    for f, kernel in enumerate(kernels):
+    found = np.zeros((fitted.n_kernels, len(starts)), dtype=bool)
+    for f, kernel in enumerate(fitted.kernels):
         if kernel.family != "constant":
             chosen = select_columns(kernel.columns, shell, names)
             places = np.arange(shell.shape[1])[chosen]

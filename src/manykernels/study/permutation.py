@@ -9,43 +9,36 @@ from typing import Any
 
 import numpy as np
 
+from manykernels.banks import Bank
 from manykernels.banks.alignment import centered_products, ratio
 from manykernels.base.extras import require_library
 from manykernels.base.quoted import quoted
 from manykernels.inputs.data import TrainingValues
-from manykernels.inputs.parameters import (
-    Number,
-    OneOf,
-    Rules,
-    Whole,
-    Workers,
-    draw_seed,
-)
-from manykernels.study.refits import Refits, kernel_shares, side_by_side_runs
+from manykernels.inputs.parameters import OneOf, Rules, Whole, check_values, draw_seed
+from manykernels.study.owners import Owners
+from manykernels.study.refits import RUNNING, Refits, Runs, kernel_shares
 
+# Blocks whose rows are shuffled, or no block for the targets; and the order.
+Shuffle = tuple[np.ndarray, np.ndarray]
+Statistic = Callable[[Shuffle], np.ndarray]  # one number for every kernel
 REFITS = 200
 TOL = 1e-3
 TIE = 1e-9  # statistics closer than this to the observed one count as reaching it
-RULES: Rules = {
-    "n_permutations": Whole(example=REFITS),
-    "tol": Number(0.0, 1.0),
-    "n_jobs": Workers(optional=True),
-    "verbose": Whole(low=0, example=1),
-}
+RULES: Rules = {**RUNNING, "n_permutations": Whole(example=REFITS)}
 
 
 @dataclass(frozen=True)
 class KernelTest:
-    """Statistics of all kernels or groups, and what they are for shuffled targets.
+    """Statistics of all kernels or groups, and what they are after shuffling.
 
     Attributes
     ----------
     names : list of str
         Of the kernels, or of their groups.
     statistic : array of shape (n,)
-        With the targets as they are.
+        With everything as it is.
     null : array of shape (n_permutations, n)
-        With shuffled targets.
+        With shuffled targets, or with the rows of the kernel or group shuffled.
 
     Examples
     --------
@@ -95,6 +88,7 @@ def permutation_test(
     y: Any,
     *,
     statistic: str = "weight",
+    shuffle: str = "target",
     groups: str | Sequence[str] | None = None,
     n_permutations: int = REFITS,
     tol: float = TOL,
@@ -103,14 +97,15 @@ def permutation_test(
     verbose: int = 0,
     random_state: Any = None,
 ) -> KernelTest:
-    r"""A p-value per kernel: :math:`(1 + \#\{T_f(y^\pi) \ge T_f(y)\}) / (1 + n)`.
+    r"""A p-value per kernel: :math:`(1 + \#\{T_f^\pi \ge T_f\}) / (1 + n)`.
 
-    The null hypothesis is that targets have nothing to do with any of the rows. Then
-    all orders of the targets are equally likely, so that :math:`T_f(y)` and the n
-    shuffled :math:`T_f(y^\pi)` are exchangeable, and the p-value is at most a with a
-    probability of at most a, whatever the kernels are. Every fit, that of the targets
-    as they are included, has the same kernels, seed and start: T is a function of the
-    order alone.
+    The null hypothesis is that targets have nothing to do with any of the rows, or with
+    `shuffle="view"` that the rows of this one kernel or view have nothing to do with
+    the targets and the other views. Then all orders are equally likely, so that
+    :math:`T_f` and the n shuffled :math:`T_f^\pi` are exchangeable, and the p-value is
+    at most a with a probability of at most a, whatever the kernels are. Every fit, that
+    of the rows as they are included, has the same kernels, seed and start: T is a
+    function of the order alone.
 
     A small p-value says that this kernel has more of the statistic than with targets
     that mean nothing. Weights have a sum of one, so a useless kernel next to a useful
@@ -126,15 +121,20 @@ def permutation_test(
         The share of the kernel in the learned weights, or its centered alignment with
         the targets, which looks at every kernel alone and needs no fit. The latter
         counts all rows alike, and is not for times until an event.
+    shuffle : {"target", "view"}, default="target"
+        Targets against all rows, in `n_permutations` fits for all kernels together; or
+        the rows of one kernel or group at a time, all else in place, in as many fits
+        for each of them. Rows that lack a view keep to themselves.
     groups : None, "view" or sequence of str
-        Test sums over kernels: those of a view, or those with the same text.
+        Test sums over kernels: those of a view (or else on the same columns), or those
+        with the same text. Kernels of one group are shuffled together.
     n_permutations : int, default=200
     tol : float, default=1e-3
         Relative gap of the fits. The p-values are valid with any.
     sample_weight : array of shape (n,), optional
         Weights are shuffled together with the targets.
     n_jobs : int, optional
-        Fits at a time; they share the kernels.
+        Fits at a time.
     verbose : int, default=0
         1 says on standard error how far it is.
     random_state : int, RandomState or None
@@ -160,25 +160,63 @@ def permutation_test(
     [0.025, 1.0, 1.0]
     """
     OneOf(*STATISTICS).check("statistic", statistic)
-    given = {
-        "n_permutations": n_permutations,
-        "tol": tol,
-        "n_jobs": n_jobs,
-        "verbose": verbose,
-    }
-    for name, rule in RULES.items():
-        if given[name] is not None:
-            rule.check(name, given[name])
+    OneOf(*SHUFFLES).check("shuffle", shuffle)
+    given = {"n_permutations": n_permutations, "tol": tol}
+    check_values({**given, "n_jobs": n_jobs, "verbose": verbose}, RULES)
     seed = draw_seed(random_state)
     refits = Refits.of(estimator, X, y, sample_weight, tol, seed)
-    names, member = kernel_groups(refits, groups)
-    rng = np.random.default_rng(seed)
-    orders = [np.arange(refits.n_rows)]
-    orders += [rng.permutation(refits.n_rows) for _ in range(n_permutations)]
+    owners = kernel_owners(refits, groups)
     work = STATISTICS[statistic](refits)
-    found = side_by_side_runs(work, orders, n_jobs, verbose, "shuffled targets")
-    values = np.stack(found) @ member
-    return KernelTest(names, values[0], values[1:])
+    runs = Runs(n_jobs, verbose, refits.data.bank.nbytes)
+    rng = np.random.default_rng(seed)
+    values = SHUFFLES[shuffle](refits, owners, work, runs, n_permutations, rng)
+    return KernelTest(owners.names, values[0], values[1:])
+
+
+def _by_target(
+    refits: Refits,
+    owners: Owners,
+    work: Statistic,
+    runs: Runs,
+    n_permutations: int,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Statistics with the targets as they are, then shuffled; (1 + n, parts)."""
+    nobody = np.zeros(len(refits.names), dtype=bool)
+    every = np.arange(refits.n_rows)
+    orders = [every, *(rng.permutation(every) for _ in range(n_permutations))]
+    items = [(nobody, order) for order in orders]
+    return owners.sum(np.stack(runs.of(work, items, "shuffled targets")), axis=1)
+
+
+def _by_view(
+    refits: Refits,
+    owners: Owners,
+    work: Statistic,
+    runs: Runs,
+    n_permutations: int,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """The same with the rows of every part shuffled by themselves."""
+    seen = refits.data.bank.diagonals() > 0.0
+    _, pattern = np.unique(seen, axis=0, return_inverse=True)  # of views that are there
+    items = []
+    for part in range(len(owners.names)):
+        orders = [_within(pattern, rng) for _ in range(n_permutations)]
+        for order in [np.arange(refits.n_rows), *orders]:
+            items.append((owners.position == part, order))
+    found = owners.sum(np.stack(runs.of(work, items, "shuffled views")), axis=1)
+    found = found.reshape(len(owners.names), 1 + n_permutations, -1)
+    return np.stack([values[:, part] for part, values in enumerate(found)], axis=1)
+
+
+def _within(pattern: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """A random order in which a row takes the place of one with the same pattern."""
+    order = np.empty(len(pattern), dtype=np.intp)
+    random = rng.permutation(len(pattern))
+    shuffled = random[np.argsort(pattern[random], kind="stable")]
+    order[np.argsort(pattern, kind="stable")] = shuffled
+    return order
 
 
 def adjusted_p_values(p_values: np.ndarray) -> np.ndarray:
@@ -197,70 +235,57 @@ def adjusted_p_values(p_values: np.ndarray) -> np.ndarray:
     return out
 
 
-def kernel_groups(refits: Refits, groups: Any) -> tuple[list[str], np.ndarray]:
-    """Names of the groups, and which kernel is in which, shape (kernels, groups)."""
+def kernel_owners(refits: Refits, groups: Any) -> Owners:
+    """Which kernels are tested together."""
     names = refits.names
     if groups is None:
-        return names, np.eye(len(names))
+        return Owners(names, np.arange(len(names)))
     if isinstance(groups, str):
         OneOf("view", None).check("groups", groups)
-        texts = _views(refits)
-    else:
-        texts = [str(text) for text in groups]
+        return Owners.of_names(refits.views)
+    texts = [str(text) for text in groups]
     if len(texts) != len(names):
         raise ValueError(
             f"groups must have a text for each of {len(names)} kernels, got "
             f"{len(texts)}; the kernels are {', '.join(names[:3])} and so on."
         )
-    found = list(dict.fromkeys(texts))
-    member = np.array([[text == one for one in found] for text in texts])
-    return found, member.astype(float)
+    return Owners.of_names(texts)
 
 
-def _views(refits: Refits) -> list[str]:
-    """The view, or the views, that every kernel reads."""
-    reader, kernels = refits.estimator._reader, refits.data.kernels
-    if reader is None:
-        raise ValueError(
-            "groups='view' needs X with several views, got one table or matrices; pass "
-            "a dict of tables, or a text for every kernel."
-        )
-    ends = np.cumsum([len(own) for own in reader.columns])
-    found = []
-    for f, name in enumerate(kernels.names):
-        group = kernels.group_of(f)
-        if kernels.kernels[f].family == "constant":
-            found.append(name)
-            continue
-        columns = np.arange(kernels.n_columns)[group.columns]  # type: ignore[union-attr]
-        views = np.unique(np.searchsorted(ends, columns, side="right"))
-        found.append("+".join(reader.names[v] for v in views))
-    return found
-
-
-def _weights(refits: Refits) -> Callable[[np.ndarray], np.ndarray]:
+def _weights(refits: Refits) -> Statistic:
     return partial(_learned, refits)
 
 
-def _learned(refits: Refits, order: np.ndarray) -> np.ndarray:
-    """Weights with the targets in another order, from a start that knows nothing."""
+def _learned(refits: Refits, item: Shuffle) -> np.ndarray:
+    """Weights after shuffling, from a start that knows nothing."""
     p, C = float(refits.estimator.p), float(refits.estimator.C)
-    some = refits.with_targets_of(order)
+    blocks, order = item
+    some = (
+        refits.with_shuffled(blocks, order)
+        if blocks.any()
+        else refits.with_targets_of(order)
+    )
     return kernel_shares(some.solve(p, C, some.zero(p, C)))
 
 
-def _alignments(refits: Refits) -> Callable[[np.ndarray], np.ndarray]:
-    """Alignments for any order: lengths do not depend on it."""
+def _alignments(refits: Refits) -> Statistic:
+    """Alignments for any order: lengths do not depend on it.
+
+    Each kernel is looked at alone, so its rows may as well stay where they are, and the
+    targets move.
+    """
     bank, target = refits.data.bank, _numbers(refits)
     share = np.full(bank.n_rows, 1.0 / bank.n_rows)
     centered = target - share @ target
     lengths = np.sqrt(np.diag(centered_products(bank, share)))
     scale = lengths * float(np.linalg.norm(centered.T @ centered)) / bank.n_rows
+    return partial(_aligned, bank, share[:, None] * centered, scale)
 
-    def aligned(order: np.ndarray) -> np.ndarray:
-        return ratio(bank.square_norms(share[:, None] * centered[order]), scale)
 
-    return aligned
+def _aligned(
+    bank: Bank, target: np.ndarray, scale: np.ndarray, item: Shuffle
+) -> np.ndarray:
+    return ratio(bank.square_norms(target[item[1]]), scale)
 
 
 def _numbers(refits: Refits) -> np.ndarray:
@@ -276,7 +301,8 @@ def _numbers(refits: Refits) -> np.ndarray:
     )
 
 
-STATISTICS: dict[str, Callable[[Refits], Callable[[np.ndarray], np.ndarray]]] = {
+STATISTICS: dict[str, Callable[[Refits], Statistic]] = {
     "weight": _weights,
     "alignment": _alignments,
 }
+SHUFFLES = {"target": _by_target, "view": _by_view}

@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
 
+from manykernels.banks.mixed import MixedBank
 from manykernels.base.machine import one_blas_thread
 from manykernels.base.quoted import quoted
 from manykernels.inputs.data import TrainingLabels, TrainingValues
+from manykernels.inputs.parameters import Number, Rules, Whole, Workers
 from manykernels.inputs.reporting import counted_steps, warn_unless_converged
 from manykernels.inputs.survival import TrainingTimes
 from manykernels.losses import CensoredEpsilonInsensitive
 from manykernels.mkl.estimator import MKLEstimator, Training, side_by_side, solve_each
+from manykernels.mkl.reads import kernel_views
 from manykernels.mkl.search import SearchMixin
 from manykernels.solvers import Expansion, Problem
 from manykernels.solvers.loop import require_whole
 
 LEAST_TOL = 1e-8  # relative gap: below it the values themselves are rounded
+RUNNING: Rules = {  # what studies of many fits are told
+    "tol": Number(0.0, 1.0),
+    "n_jobs": Workers(optional=True),
+    "verbose": Whole(low=0, example=1),
+}
+PROCESS_BYTES = 2**28  # of kernels that are handed to other processes
 Item = TypeVar("Item")
 
 
@@ -65,8 +76,13 @@ class Refits:
 
     @property
     def names(self) -> list[str]:
-        """Of the kernels."""
-        return list(self.data.kernels.names)
+        """Of the kernels, and of a nugget."""
+        return list(self.data.bank.names)
+
+    @property
+    def views(self) -> list[str]:
+        """For every kernel its group, the views that it reads, or its columns."""
+        return kernel_views(self.estimator, self.data.kernels, self.names)
 
     @property
     def n_rows(self) -> int:
@@ -89,6 +105,12 @@ class Refits:
         """Row i gets the target, and the weight, of row order[i]."""
         rows = _with_target(self.estimator, self.data.rows, order)
         return replace(self, data=self.data._replace(rows=rows))
+
+    def with_shuffled(self, blocks: np.ndarray, order: np.ndarray) -> Refits:
+        """Some kernels see row order[i] in the place of row i, the others do not."""
+        bank = self.data.bank
+        mixed = MixedBank(bank, bank.brief_subset(order), blocks)
+        return replace(self, data=self.data._replace(bank=mixed))
 
     def zero(self, p: float, C: float) -> Expansion:
         """A start that favors no kernel, the same whatever the target is."""
@@ -135,23 +157,50 @@ def kernel_shares(model: Expansion) -> np.ndarray:
     return np.asarray((weights / weights.sum(axis=1, keepdims=True)).mean(axis=0))
 
 
-def side_by_side_runs(
-    work: Callable[[Item], Any],
-    items: Sequence[Item],
-    n_jobs: int | None,
-    verbose: int,
-    what: str,
-) -> list[Any]:
-    """work(item) of every item, some at a time: threads share the kernels."""
+@dataclass(frozen=True)
+class Runs:
+    """How many fits are made: some at a time, and with a word on how far it is.
 
-    def one(item: Item, step: Callable[[], None]) -> Any:
-        found = work(item)
-        step()
+    Small fits hold the interpreter's lock most of the time, so they go to processes;
+    large ones leave it to others, and threads share their kernels.
+    """
+
+    n_jobs: int | None
+    verbose: int
+    n_bytes: int  # of the kernels
+
+    def of(
+        self, work: Callable[[Item], Any], items: Sequence[Item], what: str
+    ) -> list[Any]:
+        """[work(item), ...]."""
+        apart = self.n_bytes <= PROCESS_BYTES
+        one = partial(_recorded, work) if apart else partial(_plainly, work)
+        how = {"prefer": "processes"} if apart else {"require": "sharedmem"}
+        jobs: Iterable[Any] = (delayed(one)(item) for item in items)
+        found = []
+        with (
+            one_blas_thread(),
+            counted_steps(self.verbose, what, len(items)) as step,
+        ):
+            run = Parallel(self.n_jobs, return_as="generator", **how)
+            for value, warned in run(jobs):
+                found.append(value)
+                for one_warning in warned:
+                    warnings.warn(one_warning, stacklevel=4)
+                step()
         return found
 
-    with one_blas_thread(), counted_steps(verbose, what, len(items)) as step:
-        jobs: Iterable[Any] = (delayed(one)(item, step) for item in items)
-        return list(Parallel(n_jobs, require="sharedmem")(jobs))
+
+def _recorded(work: Callable[[Item], Any], item: Item) -> tuple[Any, list[Warning]]:
+    """The value, and what another process would say to nobody."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        value = work(item)
+    return value, [one.message for one in caught if isinstance(one.message, Warning)]
+
+
+def _plainly(work: Callable[[Item], Any], item: Item) -> tuple[Any, list[Warning]]:
+    return work(item), []
 
 
 def _with_target(estimator: Any, rows: Any, index: np.ndarray) -> Any:

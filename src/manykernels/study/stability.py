@@ -13,16 +13,17 @@ from manykernels.inputs.parameters import (
     Number,
     Rules,
     Whole,
-    Workers,
+    check_values,
     draw_seed,
     require_number,
 )
 from manykernels.mkl.search import Grid
 from manykernels.study.refits import (
+    RUNNING,
     Refits,
+    Runs,
     kernel_shares,
     require_plain,
-    side_by_side_runs,
 )
 
 TOL = 1e-4  # relative gap at which weights of zero are zero
@@ -30,11 +31,9 @@ RANGE = (5.0, 95.0)  # percentiles between which most weights are
 OFTEN = 0.9  # of the subsamples
 FEWEST_ROWS = 4
 RULES: Rules = {
+    **RUNNING,
     "n_pairs": Whole(example=50),
     "threshold": Number(0.0, 1.0, low_ok=True),
-    "tol": Number(0.0, 1.0),
-    "n_jobs": Workers(optional=True),
-    "verbose": Whole(low=0, example=1),
 }
 
 
@@ -167,7 +166,7 @@ def weight_stability(
         part of the objective. A looser one selects kernels that the optimum does not.
     sample_weight : array of shape (n,), optional
     n_jobs : int, optional
-        Subsamples at a time; they share the kernels.
+        Subsamples at a time.
     verbose : int, default=0
         1 says on standard error how far it is.
     random_state : int, RandomState or None
@@ -191,16 +190,8 @@ def weight_stability(
     >>> sorted(found.stable())
     ['rbf@2', 'rbf@3']
     """
-    given = {
-        "n_pairs": n_pairs,
-        "threshold": threshold,
-        "tol": tol,
-        "n_jobs": n_jobs,
-        "verbose": verbose,
-    }
-    for name, rule in RULES.items():
-        if given[name] is not None:
-            rule.check(name, given[name])
+    given = {"n_pairs": n_pairs, "threshold": threshold}
+    check_values({**given, "tol": tol, "n_jobs": n_jobs, "verbose": verbose}, RULES)
     require_plain(estimator)
     own_C = float(require_number("C", estimator.C, 0.0))
     grid = Grid.of(
@@ -211,8 +202,8 @@ def weight_stability(
     refits = Refits.of(estimator, X, y, sample_weight, tol, seed, max(grid.Cs))
     rng = np.random.default_rng(seed)
     halves = [half for _ in range(n_pairs) for half in _halves(refits, rng)]
-    work = partial(_path, refits, grid)
-    weights = side_by_side_runs(work, halves, n_jobs, verbose, "halves of the rows")
+    runs = Runs(n_jobs, verbose, refits.data.bank.nbytes)
+    weights = runs.of(partial(_path, refits, grid), halves, "halves of the rows")
     return WeightStability(
         refits.names, grid.ps, grid.Cs, np.stack(weights), float(threshold)
     )
