@@ -12,6 +12,7 @@ from manykernels.banks import GramBank
 from manykernels.base.arrays import Index
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Auto, DualAscent, Obscure, Problem
+from manykernels.solvers.host_sweeps import CombinedKernel
 from tests.oracles.naive import naive_objective
 from tests.oracles.optimum import (
     cvxpy_optimum,
@@ -271,6 +272,45 @@ def test_working_sets_reach_the_same_objective(p: float) -> None:
     assert parts.objective - parts.duality_gap <= whole.objective
     value = naive_objective(stack, partial, parts.model)
     assert parts.objective == pytest.approx(value, rel=1e-9)
+
+
+def test_all_rows_work_where_memory_holds_the_kernel_rows_of_few(monkeypatch) -> None:
+    X, target = blobs(200, 3, seed=21, spread=0.3)
+    stack = kernel_stack(X, 3, seed=21)
+    problem = make_problem(stack, target, 1.25, C=1.0)
+    solver = DualAscent(tol=1e-5, subset=20, random_state=0)
+    expected = solver.solve(problem).objective
+    bank = GramBank(stack)
+    bank.max_combined_rows = most = 120
+    held = []
+    init = CombinedKernel.__init__
+
+    def noted(kernel, bank, most):
+        init(kernel, bank, most)
+        held.append(kernel.values.shape)
+
+    monkeypatch.setattr(CombinedKernel, "__init__", noted)
+    limited = solver.solve(replace(problem, bank=bank))
+    assert limited.converged
+    assert limited.objective == pytest.approx(expected, rel=2e-5)
+    assert held[0][1] < 40
+    assert any(columns == 200 for _, columns in held)
+    assert all(active * (active + columns) <= 2 * most**2 for active, columns in held)
+
+
+def test_kernel_rows_make_room_for_others() -> None:
+    stack = kernel_stack(blobs(9, 3, seed=22)[0], 2, seed=22)
+    weights = np.array([0.5, 2.0])
+    kernel = CombinedKernel(GramBank(stack), most=4)
+    kernel.set_weights(weights)
+    whole = np.einsum("f,ifj->ij", weights, stack)
+    for rows in ([0, 3, 4], [1, 3], [5, 6, 7, 8], [0]):
+        coef = np.zeros((9, 2))
+        coef[rows] = np.arange(2 * len(rows)).reshape(-1, 2) + 1.0
+        assert kernel.scores(coef) == pytest.approx((whole @ coef).T)
+        assert len(kernel.owners) <= 4
+        index = np.array(rows)
+        assert kernel.square(index) == pytest.approx(whole[np.ix_(index, index)])
 
 
 def test_a_start_near_the_solution_needs_fewer_rounds() -> None:

@@ -77,13 +77,15 @@ def quadratic_forms(values, steps, n_blocks, coef, support, start, stop):
 @njit(cache=True, nogil=True)
 def _equal_tile(words, first, last, left, right):
     """Whether words[first:last, left:right] equals its mirror image bit by bit."""
-    differ = words[0, 0, 0] ^ words[0, 0, 0]
-    for i in range(first, last):
-        row = words[i]
-        for j in range(left, right):
-            here, mirrored = row[j], words[j, i]
-            for w in range(words.shape[2]):
-                differ |= here[w] ^ mirrored[w]
+    # Unsigned, because a signed place might be one that counts from the end.
+    n_rows, n_words = np.uint64(words.shape[0]), np.uint64(words.shape[2])
+    flat = words.reshape(words.size)
+    differ = flat[0] ^ flat[0]
+    for i in range(np.uint64(first), np.uint64(last)):
+        for j in range(np.uint64(left), np.uint64(right)):
+            here, mirrored = (i * n_rows + j) * n_words, (j * n_rows + i) * n_words
+            for w in range(n_words):
+                differ |= flat[here + w] ^ flat[mirrored + w]
     return differ == 0
 
 

@@ -33,7 +33,12 @@ from manykernels.solvers.loop import (
 )
 from manykernels.solvers.problem import Expansion, Problem, require_hinge
 from manykernels.solvers.weights import DualMixture, LevelSearch, WeightSearch
-from manykernels.solvers.working_set import Doubt, WorkingSet, stretched
+from manykernels.solvers.working_set import (
+    Doubt,
+    WorkingSet,
+    most_rows,
+    stretched,
+)
 
 FIRST_GOAL = 0.1  # relative gap asked of the very first round
 UNSOLVED_SHARE = 0.5  # of what the weights leave open: no round need solve more
@@ -53,6 +58,7 @@ ROUND_WORK = 1e5  # multiplications that take as long as a round's Python
 INTERIOR_STEPS = 25  # of the interior-point method, as a rule
 PACKED = 8  # multiplications of a matrix product in the time of one of a sweep
 FLATTERED = 1e-9  # relative difference of objectives that is more than rounding
+MORE_SUPPORT = 2.0  # times as many rows with coefficients, where a sample was solved
 DENSE = 0.7  # working sets above this share of the rows are not worth a copy
 
 
@@ -109,8 +115,8 @@ class DualAscent:
             result = run(
                 rounds, start, tol=self.tol, callback=callback, checkpoint=checkpoint
             )
-        if result.objective != rounds.certified:
-            result = _with_exact_objective(problem, result, self.tol)
+            if result.objective != rounds.certified:
+                result = _with_exact_objective(problem, result, self.tol)
         return replace(result, at_rounding=rounds.at_rounding)
 
 
@@ -199,16 +205,10 @@ class AscentRounds(Resumable):
 
         A round solves the frozen problem, measures, and prepares the next one.
         """
-        most = self.solver.max_iter
+        most, n_rows = self.solver.max_iter, self.problem.n_rows
         while self.done < most and not self.at_rounding:
             self.done += 1
-            if self._work is None:
-                # Small samples settle the weights: few rounds are left for large ones.
-                brief = len(self.rows) > SETTLED_ROWS
-                self._work = WorkingSet(
-                    self.problem, self.rows, self.coef, self.rng, brief
-                )
-            work = self._work
+            work = self._work = self._work or self._working_set()
             pairs = self._solve(work)
             weights = self.search.weights
             norms = block_norms(work.bank, work.coef)
@@ -219,22 +219,30 @@ class AscentRounds(Resumable):
             # good as it gets.
             at_once = pairs is not None
             solved = self.gap <= self._enough() or not work.solved or at_once
-            seen, iterate = self._next_sample(), None
-            if self.done == most or (solved and len(seen) == self.problem.n_rows):
-                seen = np.arange(self.problem.n_rows)
+            seen, iterate, scores = self._next_sample(), None, None
+            ready = solved and len(seen) == n_rows and not self._may_take_all()
+            if self.done == most or ready:
                 iterate, scores = self._certify(weights, norms)
                 self.certified = min(self.certified, iterate.objective)
-            elif solved:
+            elif solved and len(seen) < n_rows:
                 scores = self.problem.bank.scores_at(seen, self.coef, weights)
-            elif len(self.rows) == self.problem.n_rows:
+            elif len(self.rows) == n_rows:
                 iterate = self._iterate(weights, work.scores.T, norms, stretch)
-            self.updates = self.updates if iterate is None else 0
             self.goal = min(self.goal, self._next_goal(work))
             self.search.step(norms, work.sums.dual, work.sums.primal)
             if solved and self.done < most:
-                self._change_rows(seen, scores)
+                if scores is None:
+                    iterate = self._take_all(norms)
+                else:
+                    self._change_rows(seen, scores)
+            self.updates = self.updates if iterate is None else 0
             self.at_rounding = pairs is not None and self._all_there_are(pairs)
             yield iterate
+
+    def _working_set(self) -> WorkingSet:
+        # Small samples settle the weights: few rounds are left for large ones.
+        brief = len(self.rows) > SETTLED_ROWS
+        return WorkingSet(self.problem, self.rows, self.coef, self.rng, brief)
 
     def _solve(self, work: WorkingSet) -> Pairs | None:
         """The frozen problem by sweeps, or with its weights where sweeps cost more.
@@ -378,6 +386,29 @@ class AscentRounds(Resumable):
         steps = max(1.0, np.ceil(np.log(ratio) / np.log(GROWTH)))
         return np.sort(self.order[: round(self.sampled * ratio ** (1.0 / steps))])
 
+    def _may_take_all(self) -> bool:
+        """Whether all rows may work at once after a sample.
+
+        What this takes in memory depends on how many of them will have coefficients.
+        """
+        expected = int(MORE_SUPPORT * len(support_of(self.coef)))
+        most = most_rows(self.problem.bank, expected)
+        return self.sampled < self.problem.n_rows <= most
+
+    def _take_all(self, norms: Array) -> Iterate:
+        """Go on with all the rows, whose scores come with what their sweeps need.
+
+        That is one pass over the kernels less than to choose rows by their scores, and
+        later to certify those left out.
+        """
+        self._begin(np.arange(self.problem.n_rows), self.problem.n_rows)
+        weights = self.search.weights
+        work = self._work = self._working_set()
+        work.adopt(self.coef, weights)
+        value = self.problem.norm.value(weights * norms)
+        stretch, _ = stretched(work.scores.T, work.target, work.bound, value)
+        return self._iterate(weights, work.scores.T, norms, stretch)
+
     def _change_rows(self, seen: Index, scores: Array) -> None:
         """Go on with the support and the rows seen whose margin is small."""
         n_rows, most = self.problem.n_rows, self.problem.bank.max_combined_rows
@@ -389,11 +420,16 @@ class AscentRounds(Resumable):
         room = most - len(support)
         if len(near) > room:
             near = near[np.argsort(distance[near])[: max(room, 0)]]
-        self.rows, self.sampled = np.union1d(support, near), len(seen)
-        if len(self.rows) > DENSE * n_rows and most == n_rows:
-            self.rows = np.arange(n_rows)
+        rows = np.union1d(support, near)
+        if len(rows) > DENSE * n_rows and most == n_rows:
+            rows = np.arange(n_rows)
         if room < 0:
             self._give_up(len(support))
+        self._begin(rows, len(seen))
+
+    def _begin(self, rows: Index, sampled: int) -> None:
+        """Go on with these rows."""
+        self.rows, self.sampled = rows, sampled
         self._work = None
         self.gap = np.inf
         self.goal = max(self.goal, ENOUGH * self._enough())

@@ -16,6 +16,34 @@ SWEEPS = 20  # between two looks at which rows still matter
 SCORE_ROWS = 1024  # rows combined at a time
 NEW_SHARE = 0.3  # of the support: rows without coefficients taken in at a time
 FEWEST_NEW = 300  # unless there are fewer
+FILLED = 1.8  # of the two combined kernels that there is memory for
+
+
+def rows_at_work(most: int, n_active: int) -> int:
+    """Rows of a working set that fits in memory if `n_active` of them can change.
+
+    Memory holds the combined kernel of `most` rows and as much again. A working set
+    takes the kernel rows of its active rows, and a copy of the part among these.
+
+    Examples
+    --------
+    >>> rows_at_work(100, 100), rows_at_work(100, 50)
+    (100, 310)
+    """
+    return max(most, int(FILLED * most**2 / max(n_active, 1)) - n_active)
+
+
+def active_rows(most: int, n_rows: int) -> int:
+    """How many rows of a working set of `n_rows` may be active: the inverse.
+
+    Examples
+    --------
+    >>> active_rows(100, 100), active_rows(100, 310)
+    (100, 50)
+    """
+    if n_rows <= most:
+        return n_rows
+    return int(0.5 * (np.sqrt(n_rows**2 + 4.0 * FILLED * most**2) - n_rows))
 
 
 class CombinedKernel:
@@ -23,19 +51,35 @@ class CombinedKernel:
 
     Most rows never leave zero, and their kernel rows are never needed: the memory of
     a row is touched when the row is computed. Rows lie in the order they came in, so
-    that products take them as they lie.
+    that products take them as they lie. At most `most` are held: those that are not
+    asked for make room for others.
     """
 
-    def __init__(self, bank: Bank) -> None:
+    def __init__(self, bank: Bank, most: int) -> None:
         self.bank = bank
-        self.values: Values = np.empty((bank.n_rows, bank.n_rows), bank.dtype)
-        self.set_weights(np.zeros(bank.n_blocks))
+        self.values: Values = np.empty((most, bank.n_rows), bank.dtype)
+        self._forget(np.zeros(bank.n_blocks))
 
     def set_weights(self, weights: Array) -> None:
         """Another combination, in the memory of the last one."""
+        if not np.array_equal(weights, self.weights):
+            self._forget(weights)
+        self.weights = weights
+
+    def _forget(self, weights: Array) -> None:
         self.weights = weights
         self.owners: Index = np.empty(0, dtype=np.intp)  # values[a] is row owners[a]
         self.places = np.full(self.bank.n_rows, -1)  # and the inverse
+
+    def _keep(self, rows: Index) -> None:
+        """Move those of these rows that are held together, and forget the others."""
+        kept = np.sort(self.places[rows])
+        kept = kept[kept >= 0]
+        for place, before in enumerate(kept):
+            self.values[place] = self.values[before]
+        owners = self.owners[kept]
+        self._forget(self.weights)
+        self.owners, self.places[owners] = owners, np.arange(len(kept))
 
     def scores(self, coef: Array) -> Array:
         """(K coef)' in float64, shape (outputs, rows)."""
@@ -56,6 +100,8 @@ class CombinedKernel:
     def require(self, rows: Index) -> None:
         """Combine those of these rows that were not asked for before."""
         missing = rows[self.places[rows] < 0]
+        if len(self.owners) + len(missing) > len(self.values):
+            self._keep(rows)
         for start in range(0, len(missing), SCORE_ROWS):
             part, begin = missing[start : start + SCORE_ROWS], len(self.owners)
             end = begin + len(part)
@@ -74,12 +120,19 @@ class HostSweeps(CombinedKernel):
         Labels, and the weights of the losses.
     rng : Generator
         For the order of the rows.
+    most : int
+        Rows that may be active.
     """
 
     def __init__(
-        self, bank: Bank, target: Index, bound: Array, rng: np.random.Generator
+        self,
+        bank: Bank,
+        target: Index,
+        bound: Array,
+        rng: np.random.Generator,
+        most: int,
     ) -> None:
-        super().__init__(bank)
+        super().__init__(bank, most)
         self.target, self.bound, self.rng = target, bound, rng
 
     def ascend(self, coef: Array, scores: Array, goal: float) -> int:
@@ -117,6 +170,7 @@ class HostSweeps(CombinedKernel):
         distance[support] = np.inf
         outside = np.flatnonzero(distance < 1.0)
         most = max(FEWEST_NEW, int(NEW_SHARE * len(support)))
+        most = min(most, len(self.values) - len(support))
         if len(outside) > most:
             outside = outside[np.argpartition(distance[outside], most)[:most]]
         chosen = np.zeros(len(distance), dtype=bool)

@@ -11,7 +11,12 @@ from manykernels.base.arrays import Array, Index
 from manykernels.hot.dual import best_stretch, frozen_values
 from manykernels.losses.classification import margins
 from manykernels.solvers.device_blocks import FEW_ROWS, DeviceBlocks
-from manykernels.solvers.host_sweeps import SWEEPS, HostSweeps
+from manykernels.solvers.host_sweeps import (
+    SWEEPS,
+    HostSweeps,
+    active_rows,
+    rows_at_work,
+)
 from manykernels.solvers.loop import relative_gap
 from manykernels.solvers.problem import Problem
 
@@ -43,13 +48,19 @@ class Frozen(Protocol):
 
 
 def _frozen(
-    bank: Bank, target: Index, bound: Array, rng: np.random.Generator
+    bank: Bank, target: Index, bound: Array, rng: np.random.Generator, most: int
 ) -> Frozen:
     """Where the kernels are, unless the rows are too few to be worth a device."""
     there = bank.on_device()
     if there is None or bank.n_rows <= FEW_ROWS:
-        return HostSweeps(bank, target, bound, rng)
+        return HostSweeps(bank, target, bound, rng, active_rows(most, bank.n_rows))
     return DeviceBlocks(there, target, bound)
+
+
+def most_rows(bank: Bank, n_active: int) -> int:
+    """Rows of a working set that memory allows if so many of them can change."""
+    most = bank.max_combined_rows
+    return most if bank.on_device() is not None else rows_at_work(most, n_active)
 
 
 class WorkingSet:
@@ -71,7 +82,8 @@ class WorkingSet:
         self.target = problem.target[rows]
         self.bound = problem.bound[rows]
         self.coef = coef[rows]
-        self.kernel = _frozen(bank, self.target, self.bound, rng)
+        most = problem.bank.max_combined_rows
+        self.kernel = _frozen(bank, self.target, self.bound, rng, most)
         self.scores: Array = np.zeros(self.coef.shape).T
         self.sums = Sums(0.0, 0.0, 0.0)
         self.solved = False  # whether the last frozen problem reached its goal
