@@ -47,6 +47,7 @@ class DeviceBlocks:
         shape = kernels.n_rows, kernels.n_rows
         self.matrix: DeviceArray = self.device.empty(shape, kernels.dtype)
         self.compiled: HingeBlocks | None = None
+        self.weights: Array = np.zeros(0)  # there is no combination yet
 
     def set_weights(self, weights: Array) -> None:
         """Another combination of the kernels."""

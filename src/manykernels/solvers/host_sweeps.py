@@ -58,15 +58,10 @@ class CombinedKernel:
     def __init__(self, bank: Bank, most: int) -> None:
         self.bank = bank
         self.values: Values = np.empty((most, bank.n_rows), bank.dtype)
-        self._forget(np.zeros(bank.n_blocks))
+        self.set_weights(np.zeros(bank.n_blocks))
 
     def set_weights(self, weights: Array) -> None:
         """Another combination, in the memory of the last one."""
-        if not np.array_equal(weights, self.weights):
-            self._forget(weights)
-        self.weights = weights
-
-    def _forget(self, weights: Array) -> None:
         self.weights = weights
         self.owners: Index = np.empty(0, dtype=np.intp)  # values[a] is row owners[a]
         self.places = np.full(self.bank.n_rows, -1)  # and the inverse
@@ -78,7 +73,7 @@ class CombinedKernel:
         for place, before in enumerate(kept):
             self.values[place] = self.values[before]
         owners = self.owners[kept]
-        self._forget(self.weights)
+        self.set_weights(self.weights)
         self.owners, self.places[owners] = owners, np.arange(len(kept))
 
     def scores(self, coef: Array) -> Array:

@@ -103,7 +103,8 @@ class WorkingSet:
     def adopt(self, coef: Array, weights: Array) -> None:
         """Go on from these coefficients and kernel weights."""
         self.coef = coef
-        self.kernel.set_weights(weights)
+        if not np.array_equal(weights, self.kernel.weights):
+            self.kernel.set_weights(weights)
         self.scores = self.kernel.scores(coef)
         self._sum()
 
