@@ -19,8 +19,9 @@ from manykernels.base.stored import (
     require_all,
     storable,
 )
+from manykernels.base.tables import table_columns, table_rows
 from manykernels.inputs.data import is_number
-from manykernels.inputs.views import Source, Views, take
+from manykernels.inputs.views import Source, Views
 from manykernels.kernels.joined import JoinedTable
 
 
@@ -168,13 +169,7 @@ def numbers(
     name: str, source: Source, rows: np.ndarray, places: np.ndarray
 ) -> np.ndarray:
     """Some rows and columns of a dense table as numbers; infinity is refused."""
-    table = take(source.table, rows)
-    if hasattr(table, "iloc"):
-        cells = table.iloc[:, places]
-    elif hasattr(table, "columns"):  # polars
-        cells = table[:, places.tolist()]
-    else:
-        cells = np.asarray(table)[:, places]
+    cells = table_columns(table_rows(source.table, rows), places)
     try:
         found = _floats(cells)
     except (TypeError, ValueError) as error:

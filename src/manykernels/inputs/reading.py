@@ -196,7 +196,7 @@ def training_kernels(kernels: Any, X: Any, approximate: Any = None) -> list[Kern
     approximation get this one.
     """
     if are_views(X) and not reads_matrices(kernels):
-        chosen = kernels_of_views(kernels, ViewReader.of(as_views(X)))
+        chosen = kernels_of_views(kernels, as_views(X).names)
         return approximate_kernels(chosen, *read_approximation(approximate))
     chosen = as_kernels(kernels)
     _require_plain_names(chosen, X)
@@ -237,17 +237,16 @@ def _with_columns(kernel: Kernel, X: Any) -> Kernel:
     return replace(kernel, columns=np.arange(table.shape[1])[chosen].tolist())
 
 
-def kernels_of_views(kernels: Any, reader: ViewReader) -> list[Kernel]:
+def kernels_of_views(kernels: Any, views: Sequence[str]) -> list[Kernel]:
     """Kernels on views: one that names no columns is taken once for every view.
 
     Examples
     --------
-    >>> reader = ViewReader.of(Views({"a": np.eye(2), "b": np.eye(2)}))
-    >>> [kernel.label for kernel in kernels_of_views("rbf; linear@b:0", reader)]
+    >>> [kernel.label for kernel in kernels_of_views("rbf; linear@b:0", ["a", "b"])]
     ['rbf@a', 'rbf@b', 'linear@b:0']
     """
     if kernels is None:
-        return [kernel for name in reader.names for kernel in view_kernels(name)]
+        return [kernel for name in views for kernel in view_kernels(name)]
     found: list[Kernel] = []
     for kernel in as_kernels(kernels):
         columns = kernel.columns
@@ -257,12 +256,12 @@ def kernels_of_views(kernels: Any, reader: ViewReader) -> list[Kernel]:
                 "write for instance 'rbf@view' or 'rbf@view:a*'."
             )
         if columns is None and kernel.family != "constant":
-            found += [_on_view(kernel, name) for name in reader.names]
+            found += [_on_view(kernel, name) for name in views]
             continue
-        if isinstance(columns, str) and columns not in reader.names:
-            view, colon, rest = columns.partition(":")
-            if colon and view in reader.names:
-                kernel = replace(kernel, columns=slice(view, rest))
+        if isinstance(columns, str) and columns not in views:
+            name, colon, rest = columns.partition(":")
+            if colon and name in views:
+                kernel = replace(kernel, columns=slice(name, rest))
         found.append(kernel)
     return found
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from manykernels.base.tables import table_rows
 from manykernels.inputs.views import (
     Views,
     are_views,
@@ -16,7 +17,6 @@ from manykernels.inputs.views import (
     is_annotated,
     names_of,
     require_different,
-    take,
 )
 
 
@@ -57,7 +57,7 @@ def in_order(X: Any, y: Any, *others: Any) -> tuple[Any, ...]:
         )
     _tell(len(own) - len(both), len(views) - len(both))
     chosen = [None if one is None else _values(one, own)[both] for one in others]
-    return views[places[both]], take(y, both), *chosen
+    return views[places[both]], table_rows(y, both), *chosen
 
 
 def _require_one_order(views: Views) -> None:

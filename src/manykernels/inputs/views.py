@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from manykernels.base.tables import table_rows
+
 RESERVED = ":@;+*?[]%,="  # have a meaning where kernels are written as text
 
 
@@ -121,7 +123,7 @@ class Views:
                 f"expected the name of a view, one of {', '.join(self.names)}, got "
                 f"{name!r}; choose one of these."
             )
-        return take(self.sources[name].table, self.rows_of(name))
+        return table_rows(self.sources[name].table, self.rows_of(name))
 
     def rows_of(self, name: str) -> np.ndarray:
         """Where the rows that have a view are in its table."""
@@ -156,15 +158,6 @@ def _positions(rows: Any) -> Any:
         return rows
     found = np.asarray(rows)
     return found.astype(np.intp) if found.size == 0 else found
-
-
-def take(table: Any, rows: np.ndarray) -> Any:
-    """Some rows of an array, a sparse matrix or a data frame, by position."""
-    if hasattr(table, "iloc"):
-        return table.iloc[rows]
-    if hasattr(table, "columns"):  # polars
-        return table[rows.tolist()]
-    return table[rows]
 
 
 # --- what counts as several tables ----------------------------------------------------

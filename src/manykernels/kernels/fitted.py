@@ -21,6 +21,7 @@ from manykernels.base.stored import (
     Wholes,
     storable,
 )
+from manykernels.base.tables import table_rows
 from manykernels.kernels.base import Kernel, row_copies, unique_names
 from manykernels.kernels.checked import CheckedKernels
 from manykernels.kernels.extend import extended
@@ -40,7 +41,6 @@ from manykernels.kernels.rows import (
     row_blocks,
     shared_columns,
     symmetric_tiles,
-    take_rows,
 )
 from manykernels.kernels.scaling import (
     Scaling,
@@ -401,7 +401,7 @@ class KernelSet(CheckedKernels):
         X_new = as_table(X_new)
         width = self._feature_numbers(X_new)
         for part in row_blocks(X_new.shape[0], width, 8, block_bytes):
-            yield part, self.new_features(take_rows(X_new, part))
+            yield part, self.new_features(table_rows(X_new, part))
 
     def _feature_numbers(self, X_new: Any) -> int:
         """Numbers that the features of a new row take; where sparse, its non-zeros."""
@@ -498,7 +498,7 @@ class KernelSet(CheckedKernels):
     ) -> Iterator[tuple[slice, Values]]:
         """Yield (part, block) for parts of a table: prepared rows take more than it."""
         for part in parts:
-            sides = self.new_rows(take_rows(X_new, part))
+            sides = self.new_rows(table_rows(X_new, part))
             for _, block in self._cross_blocks(sides, [slice(0, len(sides[0]))]):
                 yield part, block
 

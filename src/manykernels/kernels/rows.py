@@ -29,6 +29,7 @@ from manykernels.base.stored import (
     Wholes,
     storable,
 )
+from manykernels.base.tables import table_columns
 from manykernels.kernels.base import Kernel, require_nonnegative, require_range
 from manykernels.kernels.columns import select_columns
 from manykernels.kernels.joined import row_factors
@@ -307,22 +308,10 @@ def _choose_columns(X: Any, index: Selection, dtype: Any) -> Any:
     if isinstance(X, np.ndarray) and isinstance(index, np.ndarray):
         # Several times as fast as X[:, index], which also transposes in memory.
         return X.take(index, axis=1).astype(dtype, copy=False)
-    if sp.issparse(X):
-        return sp.csr_array(X)[:, index].astype(dtype)
-    if hasattr(X, "iloc"):
-        chosen = X.iloc[:, index].to_numpy()
-    elif hasattr(X, "to_numpy"):
-        chosen = X[:, index if isinstance(index, slice) else index.tolist()].to_numpy()
-    else:
-        chosen = np.asarray(X)[:, index]
+    chosen = table_columns(X, index)
+    if sp.issparse(chosen):
+        return chosen.astype(dtype)
     return np.array(chosen, dtype=dtype, order="C")
-
-
-def take_rows(X: Any, rows: slice) -> Any:
-    """Some rows of an array, a sparse matrix or a data frame."""
-    if hasattr(X, "iloc"):
-        return X.iloc[rows]
-    return (sp.csr_array(X) if sp.issparse(X) else X)[rows]
 
 
 def shared_columns(

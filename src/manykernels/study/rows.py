@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from manykernels.inputs.views import are_views, take
+from manykernels.base.tables import table_rows
+from manykernels.inputs.views import are_views
 
 
 def as_table(X: Any) -> Any:
@@ -37,7 +38,7 @@ def take_rows(X: Any, rows: np.ndarray, columns: np.ndarray | None = None) -> An
            [0.]])
     """
     if columns is None:
-        return take(X, rows)
+        return table_rows(X, rows)
     if isinstance(X, list | tuple):
         return [take_rows(one, rows, columns) for one in X]
     X = X if sp.issparse(X) else np.asarray(X)
