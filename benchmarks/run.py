@@ -59,6 +59,7 @@ LONG = (
     "tree_decoders",
     "himalaya",
     "survival",
+    "survival_defaults",
     "decoders",
     "ocr",
     "ocr_figures",

@@ -53,6 +53,15 @@ def test_it_finds_the_columns_that_matter_and_says_how_sure_it_is():
     assert (model.dual_coef_[~censored] < 0.0).any()
 
 
+def test_default_kernels_are_smooth_on_tables_and_on_views():
+    widths = "0.0625*median", "0.25*median", "median"
+    smooth = ["linear", *(f"rbf(gamma={width})" for width in widths)]
+    assert MKLSurvival(random_state=0).fit(X, Y).kernel_names_ == smooth
+    views = {"a": X[:, :2], "b": X[:, 2:]}
+    found = MKLSurvival(random_state=0).fit(views, Y).kernel_names_
+    assert found == [f"{kernel}@{view}" for kernel in smooth for view in "ab"]
+
+
 def test_predictions_are_times_and_risks_their_negative_logarithms():
     model = MKLSurvival(KERNELS, random_state=0).fit(X, Y)
     risk = model.predict_risk(X_NEW)
