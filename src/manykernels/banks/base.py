@@ -327,7 +327,11 @@ def without_noise(squares: Array, coef: Array, noise: float) -> Array:
 
 def block_norms(bank: Bank, coef: Array) -> Array:
     """||theta_f|| of every block; a clearly negative square unmasks the kernel."""
-    squares = bank.square_norms(coef)
+    return norms_of_squares(bank, coef, bank.square_norms(coef))
+
+
+def norms_of_squares(bank: Bank, coef: Array, squares: Array) -> Array:
+    """Roots of what `square_norms` gave; tiny negative numbers are rounding."""
     worst = int(np.argmin(squares))
     largest = np.max(np.abs(squares), initial=0.0)
     if squares[worst] < -ROUNDING * largest and not _is_noise(bank, coef, squares):

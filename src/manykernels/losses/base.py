@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manykernels.base.arrays import Array
+from manykernels.device import Device
+from manykernels.losses.device import LossThere, SentLoss
 
 Target = NDArray[Any]  # outputs as int64, or values as float64 (rows, outputs)
 
@@ -86,6 +88,10 @@ class Loss(ABC):
     def compiled_gradient(self) -> tuple[int, float] | None:
         """Code and parameter of the gradient in compiled loops, if they know it."""
         return None
+
+    def on_device(self, device: Device) -> LossThere:
+        """The same loss for arrays of a device; here they travel to NumPy and back."""
+        return SentLoss(device, self)
 
     def residual_rows(self, target: Target) -> ResidualRows:
         """The y of :class:`ResidualDual`, and the rows where u must not be negative."""

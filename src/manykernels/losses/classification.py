@@ -11,8 +11,15 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp, softmax, xlogy
 
 from manykernels.base.arrays import Array
+from manykernels.device import Device
 from manykernels.hot import svrg as hot
 from manykernels.losses.base import Loss
+from manykernels.losses.device import (
+    LossThere,
+    SmoothedHingeThere,
+    SoftmaxThere,
+    SquaredHingeThere,
+)
 from manykernels.norms.prox import project_simplex
 
 Target = NDArray[np.int64]
@@ -155,6 +162,10 @@ class SmoothedHinge(BalancedLoss):
         """By its width."""
         return hot.SMOOTHED_HINGE, self.width
 
+    def on_device(self, device: Device) -> LossThere:
+        """The same loss for arrays of a device."""
+        return SmoothedHingeThere(device, self.width)
+
     def value(self, scores: Array, target: Target) -> Array:
         """Loss of every row."""
         dual = -self.gradient(scores, target)
@@ -223,6 +234,10 @@ class Softmax(BalancedLoss):
         """Without a parameter."""
         return hot.LOG, 0.0
 
+    def on_device(self, device: Device) -> LossThere:
+        """The same loss for arrays of a device."""
+        return SoftmaxThere(device)
+
     def value(self, scores: Array, target: Target) -> Array:
         """Loss of every row."""
         own = scores[np.arange(len(target)), target]
@@ -279,6 +294,10 @@ class SquaredHinge(Loss):
     def compiled_gradient(self) -> tuple[int, float]:
         """Without a parameter."""
         return hot.SQUARED_HINGE, 0.0
+
+    def on_device(self, device: Device) -> LossThere:
+        """The same loss for arrays of a device."""
+        return SquaredHingeThere(device)
 
     def value(self, scores: Array, target: Target) -> Array:
         """Loss of every row."""

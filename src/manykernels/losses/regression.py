@@ -9,8 +9,10 @@ from typing import ClassVar
 import numpy as np
 
 from manykernels.base.arrays import Array
+from manykernels.device import Device
 from manykernels.hot import svrg as hot
 from manykernels.losses.base import Loss, ResidualDual
+from manykernels.losses.device import HuberThere, LossThere, SquaredThere
 
 SLACK = 1e-9
 
@@ -44,6 +46,10 @@ class Squared(Loss):
     def compiled_gradient(self) -> tuple[int, float]:
         """Without a parameter."""
         return hot.SQUARED, 0.0
+
+    def on_device(self, device: Device) -> LossThere:
+        """The same loss for arrays of a device."""
+        return SquaredThere(device)
 
     def value(self, scores: Array, target: Array) -> Array:
         """Loss of every row."""
@@ -112,6 +118,10 @@ class Huber(Loss):
     def compiled_gradient(self) -> tuple[int, float]:
         """By its threshold."""
         return hot.HUBER, self.threshold
+
+    def on_device(self, device: Device) -> LossThere:
+        """The same loss for arrays of a device."""
+        return HuberThere(device, self.threshold)
 
     def value(self, scores: Array, target: Array) -> Array:
         """Loss of every row."""

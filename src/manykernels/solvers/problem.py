@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -109,7 +110,11 @@ class Problem:
         """Objective from scores and the norms ||w_f||."""
         losses = self.loss.value(scores, self.target)
         mean_loss = np.average(losses, weights=self.sample_weight)
-        return self.reg * self.norm.value(block_norms) + float(mean_loss)
+        return self.primal_of(float(mean_loss), block_norms)
+
+    def primal_of(self, mean_loss: float, block_norms: Array) -> float:
+        """Objective from the mean loss and the norms ||w_f||."""
+        return self.reg * self.norm.value(block_norms) + mean_loss
 
     def best_scale(self, scores: Array, block_norms: Array) -> float:
         """The t between 1/2 and 2 that minimizes the objective of t * model.
@@ -138,37 +143,49 @@ class Problem:
         """
         unit = coef / self.bound[:, None]
         limit = self.loss.feasible_scale(unit, self.target)
+        return self.bound_on_ray(
+            lambda scale: self._mean_conjugate(scale * unit), limit, theta_norms
+        )
+
+    def bound_on_ray(
+        self, mean_conjugate: Callable[[float], float], limit: float, theta_norms: Array
+    ) -> float:
+        """The same, from the mean conjugate at multiples of a point up to `limit`."""
         if limit == 0.0:
             return 0.0
         cost = 2.0 * self.reg * self.norm.dual_value(theta_norms)
         if self.loss.linear_dual:
-            return self._linear_bound(unit, limit, cost)
-        return self._curved_bound(unit, limit, cost)
-
-    def _linear_bound(self, unit: Array, limit: float, cost: float) -> float:
-        """Conjugates that are linear on the ray: the best scale in closed form."""
-        # Any feasible scale gives the slope; a huge one would magnify rounding.
-        feasible = min(limit, 1.0)
-        gain = -self._mean_conjugate(feasible * unit) / feasible
-        scale = limit if cost == 0.0 else min(limit, gain / cost)
-        return scale * gain - 0.5 * scale * scale * cost
-
-    def _curved_bound(self, unit: Array, limit: float, cost: float) -> float:
-        """A search in one dimension; the dual value is concave along the ray."""
-
-        def value(scale: float) -> float:
-            return -self._mean_conjugate(scale * unit) - 0.5 * scale**2 * cost
-
-        ends = (0.0, min(limit, LONGEST_RAY))
-        best = minimize_scalar(
-            lambda scale: -value(scale), bounds=ends, method="bounded"
-        )
-        tried = [0.0, value(best.x)] + [value(1.0)] * (limit >= 1.0)
-        return max(bound for bound in tried if np.isfinite(bound))
+            return _linear_bound(mean_conjugate, limit, cost)
+        return _curved_bound(mean_conjugate, limit, cost)
 
     def _mean_conjugate(self, unit: Array) -> float:
         conjugates = self.loss.conjugate(unit, self.target)
         return float(np.average(conjugates, weights=self.sample_weight))
+
+
+def _linear_bound(
+    mean_conjugate: Callable[[float], float], limit: float, cost: float
+) -> float:
+    """Conjugates that are linear on the ray: the best scale in closed form."""
+    # Any feasible scale gives the slope; a huge one would magnify rounding.
+    feasible = min(limit, 1.0)
+    gain = -mean_conjugate(feasible) / feasible
+    scale = limit if cost == 0.0 else min(limit, gain / cost)
+    return scale * gain - 0.5 * scale * scale * cost
+
+
+def _curved_bound(
+    mean_conjugate: Callable[[float], float], limit: float, cost: float
+) -> float:
+    """A search in one dimension; the dual value is concave along the ray."""
+
+    def value(scale: float) -> float:
+        return -mean_conjugate(scale) - 0.5 * scale**2 * cost
+
+    ends = (0.0, min(limit, LONGEST_RAY))
+    best = minimize_scalar(lambda scale: -value(scale), bounds=ends, method="bounded")
+    tried = [0.0, value(best.x)] + [value(1.0)] * (limit >= 1.0)
+    return max(bound for bound in tried if np.isfinite(bound))
 
 
 def require_hinge(problem: Problem, solver: str) -> None:

@@ -42,6 +42,7 @@ class DeviceBank(Bank):
         self.kernels = kernels
         self.device = kernels.device
         self.noise = noise
+        self.product_work = kernels.product_work
 
     def on_device(self) -> DeviceKernels:
         """The same kernels as arrays of the device."""
@@ -101,8 +102,8 @@ class DeviceBank(Bank):
         if not len(support):
             return np.zeros(self.n_blocks)
         active = self.device.precisely(self.device.put(coef[support]))
-        kernels = self.kernels.take(support)
-        squares = kernels.square_norms(active)
+        some = support if len(support) < self.n_rows else None
+        squares = self.kernels.square_norms(active, some)
         return without_noise(squares, coef, self.noise) if self.noise else squares
 
     def subset(self, index: Index) -> DeviceBank:

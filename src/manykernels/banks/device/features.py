@@ -12,6 +12,8 @@ from manykernels.base.arrays import Array, Index
 from manykernels.device import Device, DeviceArray
 from manykernels.device.base import Chosen
 
+PIECES = 128  # of rows, whose products a device forms at the same time
+
 
 class FeatureKernels(DeviceKernels):
     """K_f = Phi_f Phi_f': products take the features, never a matrix of rows by rows.
@@ -36,6 +38,8 @@ class FeatureKernels(DeviceKernels):
     ) -> None:
         super().__init__(device, diagonals, dtype, room)
         self.features = list(features)
+        sizes = (phi.shape[0] * phi.shape[1] for phi in self.features)
+        self.product_work = 2.0 * float(sum(sizes))
 
     def tiles(self, rows: Chosen, columns: Chosen) -> Iterator[tuple[int, DeviceArray]]:
         """Yield (f, K_f between some rows and others) for every kernel."""
@@ -87,18 +91,30 @@ class FeatureKernels(DeviceKernels):
             ]
         )
 
-    def square_norms(self, coef: DeviceArray) -> Array:
-        """||Phi_f' coef||^2 for every f."""
+    def column_squares(self, coef: DeviceArray, rows: Index | None = None) -> Array:
+        """||Phi_f' a||^2 for every f and every column a."""
         xp = self.device.xp
-        blocks = (self._block(f, coef, EVERY) for f in range(self.n_blocks))
-        return np.asarray(
-            self.device.get(xp.stack([xp.sum(block * block) for block in blocks])),
-            np.float64,
-        )
+        columns = EVERY if rows is None else self.device.put(rows)
+        blocks = (self._block(f, coef, columns) for f in range(self.n_blocks))
+        sums = [xp.sum(block * block, axis=0) for block in blocks]
+        return np.asarray(self.device.get(xp.stack(sums)), np.float64)
 
     def _block(self, f: int, coef: DeviceArray, columns: Chosen) -> DeviceArray:
         """Phi_f' coef."""
-        return self._as(coef, self.device.pick(self.features[f], columns)).T @ coef
+        phi = self.device.pick(self.features[f], columns)
+        return self._tall_product(self._as(coef, phi), coef)
+
+    def _tall_product(self, left: DeviceArray, right: DeviceArray) -> DeviceArray:
+        """left' right, in pieces of rows side by side: results are too few to share."""
+        xp, size = self.device.xp, left.shape[0] // PIECES
+        whole = size * PIECES
+        tall = [
+            xp.reshape(part[:whole, :], (PIECES, size, part.shape[1]))
+            for part in (left, right)
+        ]
+        pieces = xp.matmul(xp.matrix_transpose(tall[0]), tall[1])
+        rest = left[whole:, :].T @ right[whole:, :]
+        return xp.sum(pieces, axis=0) + rest
 
     def _as(self, coef: DeviceArray, phi: DeviceArray) -> DeviceArray:
         return self.device.xp.astype(phi, coef.dtype, copy=False)

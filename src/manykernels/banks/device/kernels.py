@@ -34,7 +34,15 @@ class DeviceKernels(ABC):
         NumPy's name of the precision of values.
     room : int
         Bytes of the device that products and combined kernels may take.
+
+    Attributes
+    ----------
+    product_work : float
+        Multiplications of `scores` for one output; infinite where they are no fewer
+        than with a combined kernel.
     """
+
+    product_work: float = np.inf
 
     def __init__(self, device: Device, diagonals: Array, dtype: Any, room: int) -> None:
         self.device = device
@@ -84,16 +92,22 @@ class DeviceKernels(ABC):
             parts.append(xp.stack(products))
         return xp.concat(parts, axis=1)
 
-    def square_norms(self, coef: DeviceArray) -> Array:
-        """trace(coef' K_f coef) for every f."""
+    def square_norms(self, coef: DeviceArray, rows: Index | None = None) -> Array:
+        """trace(coef' K_f coef) for every f; coef has all rows, or those named."""
+        return np.asarray(self.column_squares(coef, rows).sum(axis=1))
+
+    def column_squares(self, coef: DeviceArray, rows: Index | None = None) -> Array:
+        """a' K_f a for every f and every column a, shape (blocks, columns)."""
+        if rows is not None:
+            return self.take(rows).column_squares(coef)
         xp = self.device.xp
-        squares = np.zeros(self.n_blocks)
+        squares = np.zeros((self.n_blocks, coef.shape[1]))
         for part in self.parts(EVERY):
             own = self.device.pick(coef, part)
             found: list[Any] = [None] * self.n_blocks
             for f, tile in self.tiles(part, EVERY):
                 product = xp.astype(tile, coef.dtype, copy=False) @ coef
-                found[f] = xp.sum(own * product)
+                found[f] = xp.sum(own * product, axis=0)
             squares += self.device.get(xp.stack(found))
         return squares
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from manykernels.banks.base import Bank
-from manykernels.base.arrays import Array, Values
+from manykernels.banks.base import Bank, block_norms
+from manykernels.base.arrays import Array, Index, Values
 from manykernels.base.machine import in_slices
+from manykernels.solvers.problem import Problem
+from manykernels.solvers.smooth.losses import RowLosses
 
 COMBINED_ROWS = 1024  # at a time
 # Kernels of up to as many rows are held in float64: twice the bytes of float32, and no
@@ -29,6 +31,8 @@ class FrozenKernel:
     >>> kernel.times(np.array([[1.0], [0.0]])).tolist()
     [[3.0], [1.0]]
     """
+
+    xp = np  # the namespace of the arrays it takes
 
     def __init__(self, bank: Bank, weights: Array) -> None:
         self.bank = bank
@@ -59,6 +63,38 @@ class FrozenKernel:
         if self.exact:
             return self.times(coef)
         return self.bank.scores(coef, self.weights)
+
+    def times_each(self, moves: Array) -> Array:
+        """K move for all moves of shape (moves, rows, outputs), in one product."""
+        n_moves, n_rows, n_outputs = moves.shape
+        columns = moves.transpose(1, 0, 2).reshape(n_rows, -1)
+        product = self.times(columns).reshape(n_rows, n_moves, n_outputs)
+        return np.asarray(product.transpose(1, 0, 2))
+
+    def block_products(self, coef: Array, blocks: Index) -> Array:
+        """K_f coef for some f, shape (blocks, rows, outputs)."""
+        parts = self.bank.block_scores(coef)[:, blocks]
+        return np.ascontiguousarray(parts.transpose(1, 2, 0), np.float64)
+
+    def block_norms(self, coefs: list[Array]) -> list[Array]:
+        """||theta_f|| for each of some coefficients."""
+        return [block_norms(self.bank, coef) for coef in coefs]
+
+    def put(self, coef: Array) -> Array:
+        """What products take: here an array itself."""
+        return coef
+
+    def get(self, coef: Array) -> Array:
+        """An array of NumPy's."""
+        return coef
+
+    def dot(self, a: Array, b: Array) -> float:
+        """The sum of the products of two arrays."""
+        return float(np.vdot(a, b))
+
+    def losses(self, problem: Problem) -> RowLosses:
+        """The problem's losses for scores in this memory."""
+        return RowLosses(problem.loss, problem.target, problem.bound, self.dot)
 
     def diagonal(self) -> Array:
         """K(i, i)."""

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from manykernels.banks.base import Bank
 from manykernels.base.arrays import Array, Index
 from manykernels.norms.group import LpGroupNorm
 from manykernels.solvers.loop import relative_gap
 from manykernels.solvers.problem import Problem
+from manykernels.solvers.smooth.device_kernel import DeviceFrozenKernel
 from manykernels.solvers.smooth.kernel import FrozenKernel
+from manykernels.solvers.smooth.losses import LinearMap, RowLosses
 from manykernels.solvers.weight_newton import newton_weights
 
-LinearMap = Callable[[Array], Array]
+AnyKernel = FrozenKernel | DeviceFrozenKernel
 
 STEPS = 50  # of Newton's method at most
 CG_STEPS = 250  # products for one step at most
@@ -35,13 +39,13 @@ class Point:
     r"""Coefficients A, scores K A, and the dual point U = -b loss'(K A) with K U.
 
     In units of the objective over lambda: value :math:`\tfrac12 \langle A, KA \rangle
-    + \sum_i b_i\, loss_i(KA)`, and dual value of U.
+    + \sum_i b_i\, loss_i(KA)`, and dual value of U. Arrays live where the kernel does.
     """
 
-    coef: Array
-    scores: Array
-    dual: Array
-    dual_scores: Array
+    coef: Any
+    scores: Any
+    dual: Any
+    dual_scores: Any
     value: float
     dual_value: float
 
@@ -51,44 +55,50 @@ class Point:
         return relative_gap(self.value, self.dual_value)
 
 
+def freeze(bank: Bank, weights: Array) -> AnyKernel:
+    """The combined kernel, where the bank's values live."""
+    there = bank.on_device()
+    if there is None:
+        return FrozenKernel(bank, weights)
+    return DeviceFrozenKernel(bank, there, weights)
+
+
 class Frozen:
     """min over A of 1/2 <A, K A> + sum_i b_i loss_i(K A), for one kernel K."""
 
-    def __init__(self, problem: Problem, kernel: FrozenKernel) -> None:
+    def __init__(
+        self, problem: Problem, kernel: AnyKernel, losses: RowLosses | None = None
+    ) -> None:
         self.problem = problem
-        self.kernel = kernel
-        self.bound = problem.bound[:, None]
+        self.kernel: Any = kernel
+        self.losses = kernel.losses(problem) if losses is None else losses
+        self.dot = kernel.dot
         self.products = 0
 
-    def times(self, coef: Array) -> Array:
+    def times(self, coef: Any) -> Any:
         """K coef, counted."""
         self.products += 1
         return self.kernel.times(coef)
 
-    def gradient(self, scores: Array) -> Array:
-        """b loss'."""
-        return self.bound * self.problem.loss.gradient(scores, self.problem.target)
-
-    def value(self, coef: Array, scores: Array) -> float:
+    def value(self, coef: Any, scores: Any) -> float:
         """The primal value."""
-        losses = self.problem.loss.value(scores, self.problem.target)
-        return float(0.5 * np.vdot(coef, scores) + self.problem.bound @ losses)
+        return 0.5 * self.dot(coef, scores) + self.losses.total(scores)
 
-    def dual_value(self, dual: Array, scores: Array) -> float:
+    def dual_value(self, dual: Any, scores: Any) -> float:
         """The dual value of a feasible point with scores K dual."""
-        gain = conjugate_gain(self.problem, dual)
-        return float(gain - 0.5 * np.vdot(dual, scores))
+        return self.losses.gain(dual) - 0.5 * self.dot(dual, scores)
 
-    def point(self, coef: Array, scores: Array) -> Point:
+    def point(self, coef: Any, scores: Any) -> Point:
         """Both sides of the certificate, for one product."""
-        dual = -self.gradient(scores)
+        dual = -self.losses.gradient(scores)
         dual_scores = scores + self.times(dual - coef)
         value, below = self.value(coef, scores), self.dual_value(dual, dual_scores)
         return Point(coef, scores, dual, dual_scores, value, below)
 
     def solve(self, coef: Array, goal: float) -> Point:
         """Newton's method from `coef` to a relative gap of `goal`."""
-        point = self.point(coef, self.times(coef))
+        start = self.kernel.put(coef)
+        point = self.point(start, self.times(start))
         for _ in range(STEPS):
             if point.gap <= goal:
                 break
@@ -112,7 +122,7 @@ class Frozen:
         coef = point.coef + length * move
         return self.point(coef, self.times(coef))
 
-    def _direction(self, point: Point, residual: float) -> tuple[Array, Array]:
+    def _direction(self, point: Point, residual: float) -> tuple[Any, Any]:
         """D with (I + H K) D = U - A and K D; H is the curvature of the losses.
 
         Conjugate gradients in the inner product <x, K y>, in which the system is
@@ -120,42 +130,37 @@ class Frozen:
         """
         rest = point.dual - point.coef
         image = point.dual_scores - point.scores  # K rest
-        move, shift = np.zeros_like(rest), np.zeros_like(rest)
+        move = shift = self.kernel.xp.zeros_like(rest)
         way, ahead = rest, image
-        square = first = float(np.vdot(rest, image))
+        square = first = self.dot(rest, image)
         enough = first * residual**2
-        bend = self.curvature(point)
+        bend = self.losses.curvature(point.scores)
         for _ in range(CG_STEPS):
             bent = way + bend(ahead)
-            steep = float(np.vdot(ahead, bent))
+            steep = self.dot(ahead, bent)
             if steep <= 0.0:
                 break
             length = square / steep
             move, shift = move + length * way, shift + length * ahead
             rest = rest - length * bent
             image = self.times(rest)
-            last, square = square, float(np.vdot(rest, image))
+            last, square = square, self.dot(rest, image)
             if square <= max(enough, ROUNDING * first):
                 break
             way = rest + square / last * way
             ahead = image + square / last * ahead
         return move, shift
 
-    def curvature(self, point: Point) -> LinearMap:
-        """b loss'' as a map of directions."""
-        bend = self.problem.loss.curvature(point.scores, self.problem.target)
-        return lambda direction: self.bound * bend(direction)
-
-    def _length(self, point: Point, move: Array, shift: Array) -> float:
+    def _length(self, point: Point, move: Any, shift: Any) -> float:
         """A length at which the value along the direction is nearly the smallest."""
-        linear = float(np.vdot(move, point.scores))
-        quadratic = float(np.vdot(move, shift))
+        linear = self.dot(move, point.scores)
+        quadratic = self.dot(move, shift)
 
         def slope(t: float) -> float:
-            gradient = self.gradient(point.scores + t * shift)
-            return linear + t * quadratic + float(np.vdot(gradient, shift))
+            gradient = self.losses.gradient(point.scores + t * shift)
+            return linear + t * quadratic + self.dot(gradient, shift)
 
-        start = linear - float(np.vdot(point.dual, shift))
+        start = linear - self.dot(point.dual, shift)
         if start >= 0.0:
             return 0.0
         return _root(slope, start)
@@ -222,49 +227,45 @@ def hessian(frozen: Frozen, point: Point, blocks: Index) -> Array:
     The solution A moves by :math:`(I + H K)\, dA_g = -H K_g A`, solved for all blocks
     at once by conjugate gradients in the inner product of K.
     """
-    parts = frozen.problem.bank.block_scores(point.dual)[:, blocks]
-    sides = np.ascontiguousarray(parts.transpose(1, 2, 0), np.float64)  # f, i, k
-    bend_losses = frozen.curvature(point)
+    sides = frozen.kernel.block_products(point.dual, blocks)  # f, i, k
+    bend_losses = frozen.losses.curvature(point.scores)
     moves = _solve_all(frozen, bend_losses, -bend_losses(sides))
-    bend = -np.einsum("fik,gik->fg", sides, moves)
+    shape = (len(blocks), -1)
+    reshape = frozen.kernel.xp.reshape
+    bend = -frozen.kernel.get(reshape(sides, shape) @ reshape(moves, shape).T)
     return np.asarray(0.5 * (bend + bend.T))
 
 
-def _times(frozen: Frozen, moves: Array) -> Array:
-    """K move for every block, in one product."""
-    n_blocks, n_rows, n_outputs = moves.shape
-    columns = moves.transpose(1, 0, 2).reshape(n_rows, -1)
-    product = frozen.times(columns).reshape(n_rows, n_blocks, n_outputs)
-    return np.asarray(product.transpose(1, 0, 2))
-
-
-def _solve_all(frozen: Frozen, curvature: LinearMap, rest: Array) -> Array:
+def _solve_all(frozen: Frozen, curvature: LinearMap, rest: Any) -> Any:
     """(I + H K) moves = rest, all systems side by side."""
-    moves = np.zeros_like(rest)
-    image = _times(frozen, rest)
+    xp, times = frozen.kernel.xp, frozen.kernel.times_each
+    moves = xp.zeros_like(rest)
+    image = times(rest)
     way, ahead = rest, image
-    square = first = _dots(rest, image)
+    square = first = _dots(xp, rest, image)
     for _ in range(HESSIAN_STEPS):
         bent = way + curvature(ahead)
-        steep = _dots(ahead, bent)
-        length = _ratio(square, steep)
+        steep = _dots(xp, ahead, bent)
+        length = _ratio(xp, square, steep)
         moves = moves + length * way
         rest = rest - length * bent
-        image = _times(frozen, rest)
-        last, square = square, _dots(rest, image)
-        if np.all(square <= HESSIAN_RESIDUAL**2 * first):
+        image = times(rest)
+        last, square = square, _dots(xp, rest, image)
+        if bool(xp.all(square <= HESSIAN_RESIDUAL**2 * first)):
             break
-        ratio = _ratio(square, last)
+        ratio = _ratio(xp, square, last)
         way, ahead = rest + ratio * way, image + ratio * ahead
     return moves
 
 
-def _dots(a: Array, b: Array) -> Array:
+def _dots(xp: Any, a: Any, b: Any) -> Any:
     """<a_f, b_f>, to multiply blocks with."""
-    return np.asarray(np.einsum("fik,fik->f", a, b)[:, None, None])
+    n_blocks = a.shape[0]
+    return xp.matmul(xp.reshape(a, (n_blocks, 1, -1)), xp.reshape(b, (n_blocks, -1, 1)))
 
 
-def _ratio(above: Array, below: Array) -> Array:
+def _ratio(xp: Any, above: Any, below: Any) -> Any:
     """above / below, 0 where a system is already solved."""
-    safe = np.where(below > 0.0, below, 1.0)
-    return np.where(below > 0.0, above / safe, 0.0)
+    one = xp.ones_like(below)
+    safe = xp.where(below > 0.0, below, one)
+    return xp.where(below > 0.0, above / safe, 0.0 * one)

@@ -22,11 +22,11 @@ from manykernels.solvers.loop import (
     run,
 )
 from manykernels.solvers.problem import Expansion, Problem, require_smooth_loss
-from manykernels.solvers.smooth.kernel import FrozenKernel
+from manykernels.solvers.smooth.losses import RowLosses
 from manykernels.solvers.smooth.newton import (
     Frozen,
     Point,
-    conjugate_gain,
+    freeze,
     second_order_weights,
 )
 from manykernels.solvers.weight_newton import WeightSteps
@@ -131,6 +131,7 @@ class NewtonRounds(Resumable):
         self.gaps: list[float] = []  # relative, one a round
         self.goal = FIRST_GOAL if self._learns_weights else 0.5 * solver.tol
         self._frozen: Frozen | None = None
+        self._losses: RowLosses | None = None  # the same for all weights
 
     @property
     def _learns_weights(self) -> bool:
@@ -176,13 +177,10 @@ class NewtonRounds(Resumable):
         frozen, weights = self._freeze(), self.weights.copy()
         before = frozen.products
         point = frozen.solve(self.coef, self.goal)
-        self.coef = point.coef
-        norms = self.problem.theta_norms(point.coef)
-        scores = point.scores
-        if not frozen.kernel.exact:
-            scores = frozen.kernel.exact_times(point.coef)
-        objective = self.problem.primal_value(scores, weights * norms)
-        bound, dual = self._dual_side(point)
+        self.coef = coef = frozen.kernel.get(point.coef)
+        norms, dual_norms = frozen.kernel.block_norms([point.coef, point.dual])
+        objective = self._primal_side(frozen, point, weights * norms)
+        bound, dual = self._dual_side(frozen, point, dual_norms)
         self.gaps.append(relative_gap(objective, bound))
         if self.gaps[-1] > self.solver.tol:
             self._advance(frozen, point, norms)
@@ -190,7 +188,7 @@ class NewtonRounds(Resumable):
             objective=objective,
             dual_bound=bound,
             updates=frozen.products - before,
-            snapshot=lambda: Expansion(point.coef, weights),
+            snapshot=lambda: Expansion(coef, weights),
             dual_snapshot=lambda: dual,
         )
 
@@ -200,24 +198,35 @@ class NewtonRounds(Resumable):
         if known is not None and np.array_equal(known.kernel.weights, weights):
             return known
         self._frozen = None  # two combined kernels would be one too many
-        kernel = FrozenKernel(self.problem.bank, weights.copy())
-        self._frozen = Frozen(self.problem, kernel)
+        kernel = freeze(self.problem.bank, weights.copy())
+        self._losses = self._losses or kernel.losses(self.problem)
+        self._frozen = Frozen(self.problem, kernel, self._losses)
         return self._frozen
 
-    def _dual_side(self, point: Point) -> tuple[float, Array]:
+    def _primal_side(self, frozen: Frozen, point: Point, block_norms: Array) -> float:
+        scores = point.scores
+        if not frozen.kernel.exact:
+            scores = frozen.kernel.exact_times(point.coef)
+        mean_loss = self.problem.reg * frozen.losses.total(scores)
+        return self.problem.primal_of(mean_loss, block_norms)
+
+    def _dual_side(
+        self, frozen: Frozen, point: Point, norms: Array
+    ) -> tuple[float, Array]:
         """The best bound of this round, and its point.
 
         Conjugates are convex, so that a mixture of dual points has at least the
         mixture of their gains.
         """
-        problem = self.problem
-        norms = problem.theta_norms(point.dual)
-        alone = problem.dual_bound(point.dual, norms)
-        gain = conjugate_gain(problem, point.dual)
-        mixed = problem.reg * self.mixture.add(point.dual, gain, norms)
+        problem, losses = self.problem, frozen.losses
+        dual, limit = frozen.kernel.get(point.dual), losses.feasible_scale(point.dual)
+        alone = problem.bound_on_ray(
+            lambda scale: -problem.reg * losses.gain(point.dual, scale), limit, norms
+        )
+        mixed = problem.reg * self.mixture.add(dual, losses.gain(point.dual), norms)
         if mixed > alone:
             return mixed, self.mixture.coef
-        return alone, point.dual
+        return alone, dual
 
     def _advance(self, frozen: Frozen, point: Point, norms: Array) -> None:
         """Next weights, and how precisely to solve the next frozen problem."""

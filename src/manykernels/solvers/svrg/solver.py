@@ -150,7 +150,7 @@ class Stage:
     @property
     def weights(self) -> Array:
         """The frozen kernel weights."""
-        return self.frozen.kernel.weights
+        return np.asarray(self.frozen.kernel.weights)
 
     def point(self, coef: Array) -> Point:
         """Both sides of the frozen problem at these coefficients."""
