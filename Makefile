@@ -1,6 +1,7 @@
 # make demo   install into .venv and run the demonstration
 # make test   install with the development tools, lint, then run all tests
 # make test-lowest   some tests with the lowest versions allowed (Python 3.11 or 3.12)
+# make test-torch   what runs on devices, with PyTorch on the processor
 # make coverage   the tests, and the share of the lines that they run
 # make dist   wheel and sdist, checked, and the wheel tried in an empty environment
 # make bench   which results are older than the code, then the quick benchmarks
@@ -30,7 +31,7 @@ export COVERAGE_CORE := sysmon
 COUNT ?= $(COUNTED)
 endif
 
-.PHONY: help demo test test-lowest coverage lint format bench dist clean
+.PHONY: help demo test test-lowest test-torch coverage lint format bench dist clean
 .DEFAULT_GOAL := help
 
 help:
@@ -58,6 +59,23 @@ $(LOWEST)/.installed: pyproject.toml tests/lowest.txt
 	$(PYTHON) -m venv $(LOWEST)
 	$(LOWEST)/bin/python -m pip install --quiet --constraint tests/lowest.txt \
 		--editable '.[all]' pytest pytest-xdist hypothesis polars
+	@touch $@
+
+# What runs on devices, here on PyTorch's "cpu"; one thread, for its threads wait for
+# each other where tests run side by side.
+TORCH := $(VENV)-torch
+TORCH_TESTS := tests/device tests/banks/device tests/solvers/test_device_blocks.py \
+	tests/mkl/test_device.py tests/mkl/test_device_checks.py docs/gpu.md
+
+test-torch: $(TORCH)/.installed
+	OMP_NUM_THREADS=1 SCIPY_ARRAY_API=1 \
+		NUMBA_CACHE_DIR="$(CURDIR)/$(TORCH)/numba-cache" \
+		$(TORCH)/bin/python -m pytest -n auto $(TORCH_TESTS)
+
+$(TORCH)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(TORCH)
+	$(TORCH)/bin/python -m pip install --quiet --editable '.[torch]' pytest \
+		pytest-xdist array-api-strict
 	@touch $@
 
 coverage:
@@ -95,7 +113,7 @@ dist: $(CREATED)
 		--doctest-modules --pyargs manykernels.norms manykernels.mkl
 
 clean:
-	rm -rf $(VENV) $(LOWEST) .coverage build dist .pytest_cache .mypy_cache .ruff_cache \
+	rm -rf $(VENV) $(LOWEST) $(TORCH) .coverage build dist .pytest_cache .mypy_cache .ruff_cache \
 		.import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

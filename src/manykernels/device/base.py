@@ -72,12 +72,22 @@ class Device:
         return getattr(self.xp, np.dtype(dtype).name)
 
     def put(self, values: Any, dtype: Any = None) -> DeviceArray:
-        """A NumPy array there, in a dtype of NumPy's."""
+        """A NumPy array there, in a dtype of NumPy's; what is there already, itself."""
+        if hasattr(values, "there"):
+            return values.there
         return self.xp.asarray(np.ascontiguousarray(values, dtype))
 
     def empty(self, shape: tuple[int, ...], dtype: Any) -> DeviceArray:
         """An array to be filled, in a dtype of NumPy's."""
         return self.xp.empty(shape, dtype=self.dtype(dtype))
+
+    def has(self, values: Any) -> bool:
+        """Whether it is an array of another library's on this device."""
+        return False
+
+    def shared(self, values: Any) -> DeviceArray:
+        """Such an array as one of the device's, without a copy."""
+        return values
 
     def get(self, values: DeviceArray) -> NDArray[Any]:
         """An array from there, as NumPy's."""

@@ -14,11 +14,13 @@ from manykernels.device.compiled import cuda_kernel
 BLOCKS = {16: 1024, 32: 512, 64: 256}
 WORTHWHILE = 0.6  # of the block's largest violation: smaller ones wait
 STEPS = 1024  # of a block at most
-BLOCKS_AT_ONCE = 16  # between two looks at the gap
-MOST_LOOKS = 64
+BLOCKS_AT_ONCE = 12  # between two looks at the gap
+MOST_LOOKS = 80
 THREADS = 64  # of the update of scores
 # Multiples of the model among which the best primal value is looked for.
-STRETCHES = np.concatenate([[0.0], np.geomspace(0.5, 2.0, 61)])
+STRETCHES = np.concatenate(
+    [[0.0], np.geomspace(0.5, 2.0, 31), np.linspace(0.98, 1.05, 36)]
+)
 
 
 class CudaHinge:

@@ -23,7 +23,7 @@ __device__ float violation_of(const float *slopes, const float *coef, int own,
 // The optimum of one row with all others fixed; change is what its coefficients gain.
 __device__ void row_step(float *coef, const float *scores, int own, float bound,
                          float curvature, float *change) {
-  float *excess = change;  // other threads need the registers
+  float excess[OUTPUTS];
   if (curvature <= 0.0f) {  // invisible to the kernel: the linear term alone decides
 #pragma unroll
     for (int k = 0; k < OUTPUTS; ++k) {
@@ -33,7 +33,7 @@ __device__ void row_step(float *coef, const float *scores, int own, float bound,
     }
     return;
   }
-  float inverse = 1.0f / curvature, level = HUGE;
+  float inverse = __fdividef(1.0f, curvature), level = HUGE;
 #pragma unroll
   for (int k = 0; k < OUTPUTS; ++k) {
     excess[k] = coef[k] - (scores[k] + (k == own ? 0.0f : 1.0f)) * inverse -
@@ -52,7 +52,7 @@ __device__ void row_step(float *coef, const float *scores, int own, float bound,
       }
     if (count == 0 || count >= before) break;
     before = count;
-    level = below / count;
+    level = __fdividef(below, (float)count);
   }
 #pragma unroll
   for (int k = 0; k < OUTPUTS; ++k) {
@@ -79,7 +79,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
                 int *steps) {
   __shared__ unsigned best[2][32];
   __shared__ int who[2][32];
-  __shared__ float change[2][OUTPUTS];
+  __shared__ __align__(16) float change[2][(OUTPUTS + 3) / 4 * 4];
   int q = threadIdx.x, lane = q & 31, warp = q >> 5;
   bool here = q < size;
   long long i = here ? index[q] : 0;

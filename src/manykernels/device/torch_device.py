@@ -32,6 +32,7 @@ class TorchDevice(Device):
         super().__init__(name, xp)
         _require_available(name)
         self.place = torch.device(name)
+        self.here = torch.empty(0, device=self.place).device  # with its number
         self.is_host = self.place.type == "cpu"
         self.is_cuda = self.place.type == "cuda"
         if self.place.type == "mps":
@@ -39,6 +40,7 @@ class TorchDevice(Device):
 
     def put(self, values: Any, dtype: Any = None) -> DeviceArray:
         """An array of NumPy's, or a tensor of any device, there."""
+        values = getattr(values, "there", values)
         if not isinstance(values, torch.Tensor):
             values = np.ascontiguousarray(values, dtype)
             writeable = values if values.flags.writeable else values.copy()
@@ -49,6 +51,15 @@ class TorchDevice(Device):
     def empty(self, shape: tuple[int, ...], dtype: Any) -> DeviceArray:
         """A tensor to be filled."""
         return torch.empty(shape, dtype=self.dtype(dtype), device=self.place)
+
+    def has(self, values: Any) -> bool:
+        """Whether it is an array of PyTorch, or one that PyTorch can share, here."""
+        where = getattr(values, "__dlpack_device__", None)
+        return where is not None and torch.from_dlpack(values).device == self.here
+
+    def shared(self, values: Any) -> DeviceArray:
+        """An array of any library here as a tensor, without a copy."""
+        return values if isinstance(values, torch.Tensor) else torch.from_dlpack(values)
 
     def get(self, values: DeviceArray) -> NDArray[Any]:
         """A tensor as an array of NumPy's."""

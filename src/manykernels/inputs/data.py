@@ -25,6 +25,7 @@ from sklearn.utils.validation import (
 )
 
 from manykernels.inputs.refusals import plain_refusals
+from manykernels.kernels.given import is_elsewhere
 
 logger = logging.getLogger(__name__)
 
@@ -176,6 +177,8 @@ def _check_array(
     estimator: BaseEstimator, X: Any, min_rows: int, allow_nd: bool = False
 ) -> np.ndarray:
     """X as an array of numbers, without a copy or a look at the values."""
+    if is_elsewhere(X):
+        return X
     X = check_array(
         X,
         allow_nd=allow_nd,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -11,7 +12,9 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from manykernels.base.stored import Fields, Maybe, Part
+from manykernels.device import Device, open_device
 from manykernels.inputs.data import check_matrices, check_table
+from manykernels.inputs.foreign import given_matrices, on_processor
 from manykernels.inputs.parameters import read_approximation
 from manykernels.inputs.preparation import Preparation, warn_of_empty
 from manykernels.inputs.reader import ViewReader
@@ -48,9 +51,20 @@ class RowsEstimator(BaseEstimator):
 
     def _in_order(self, X: Any, y: Any, *others: Any) -> tuple[Any, ...]:
         """Views and what belongs to them in one order of rows."""
+        here = map(on_processor, (y, *others))
         if reads_matrices(self.kernels):
-            return X, y, *others
-        return in_order(X, y, *others)
+            return X, *here
+        return in_order(on_processor(X), *here)
+
+    def _open_device(self) -> Device | None:
+        """Where to compute; None is the processor with NumPy."""
+        name = getattr(self, "device", None)  # some estimators have no such parameter
+        return None if name is None else open_device(name)
+
+    def _said_when_full(self) -> AbstractContextManager[None]:
+        """A sentence in place of the device's own words when its memory runs out."""
+        device = self._open_device()
+        return nullcontext() if device is None else device.said_when_full()
 
     def _specs(self, X: Any) -> list[Kernel]:
         """The kernels to fit on X as it was passed."""
@@ -70,7 +84,9 @@ class RowsEstimator(BaseEstimator):
         in a first fit and through `_prepared` ever after.
         """
         if reads_matrices(self.kernels):
+            X = given_matrices(X, self._open_device())
             return check_matrices(self, X, reset, min_rows)
+        X = on_processor(X)
         if reset:
             self._reader = self._preparation = None
         many = are_views(X)

@@ -200,7 +200,7 @@ class GivenGroup:
 
     def diagonal(self, kernel: Kernel, name: str, rows: GivenRows) -> Values:
         """k(x, x) of training rows in float64."""
-        return kernel.apply(np.array(np.diagonal(rows.values), dtype=np.float64))
+        return kernel.apply(np.array(rows.values.diagonal(), dtype=np.float64))
 
     def features(self, kernel: Kernel, rows: GivenRows) -> Any:
         """Given matrices have no explicit features."""
@@ -279,7 +279,7 @@ def read_stack(X: Any) -> list[Values]:
             "on it first."
         )
     if isinstance(X, list | tuple) and len(X) and np.ndim(X[0]) == 2:
-        matrices = [np.asarray(matrix) for matrix in X]
+        matrices = [m if is_elsewhere(m) else np.asarray(m) for m in X]
     else:
         array = np.asarray(X)
         if array.ndim == 2:
@@ -293,6 +293,11 @@ def read_stack(X: Any) -> list[Values]:
             )
     _require_same_shape(matrices)
     return matrices
+
+
+def is_elsewhere(matrix: Any) -> bool:
+    """Whether a matrix lies on another device, and comes in pieces."""
+    return hasattr(matrix, "there")
 
 
 def check_training_stack(matrices: list[Values]) -> None:
@@ -330,6 +335,8 @@ def as_one_stack(matrices: Sequence[Values]) -> Values | None:
     (True, True)
     """
     first = matrices[0]
+    if any(map(is_elsewhere, matrices)):
+        return None
     # Arrays of their own may happen to be neighbors, but need not live as long.
     owners = {id(matrix if matrix.base is None else matrix.base) for matrix in matrices}
     if first.dtype not in (np.float32, np.float64) or len(owners) > 1:
@@ -368,7 +375,7 @@ def check_matrices(
     if stack is not None and stack.flags.c_contiguous:
         facts = _facts(stack)
     else:
-        facts = np.concatenate([_facts(_alone(m)) for m in matrices], axis=1)
+        facts = np.concatenate([_facts_of_one(m) for m in matrices], axis=1)
     largest, gap, total = facts
     good = np.isfinite(total) & (largest > 0) & (gap <= SYMMETRY_TOLERANCE * largest)
     for f, (matrix, kernel) in enumerate(zip(matrices, kernels, strict=True)):
@@ -391,6 +398,12 @@ def _facts(stack: Values) -> Array:
     parts = np.stack(in_slices(len(bands), stack.nbytes, work))
     with np.errstate(invalid="ignore"):
         return np.stack([*parts[:, :2].max(axis=0), parts[:, 2].sum(axis=0)])
+
+
+def _facts_of_one(matrix: Values) -> Array:
+    if is_elsewhere(matrix):
+        return np.asarray(matrix.facts())[:, None]  # type: ignore[attr-defined]
+    return _facts(_alone(matrix))
 
 
 def _alone(matrix: Values) -> Values:

@@ -25,6 +25,7 @@ from manykernels.inputs.data import (
     first_classes,
     require_finite_scores,
 )
+from manykernels.inputs.foreign import as_it_came
 from manykernels.inputs.parameters import (
     ReadBy,
     Rules,
@@ -345,15 +346,20 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         self._show_model()
         return self
 
+    @as_it_came
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores of shape (n, n_classes), or their difference for two classes."""
+        return self._decision(X)
+
+    def _decision(self, X: Any) -> np.ndarray:
         self._require_fitted()
         scores = require_finite_scores(self._evaluate(X, "scores", len(self.classes_)))
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
+    @as_it_came
     def predict(self, X: Any) -> np.ndarray:
         """Labels of the highest scores."""
-        decision = self.decision_function(X)
+        decision = self._decision(X)
         if decision.ndim == 1:
             return self.classes_[(decision > 0.0).astype(np.intp)]
         return self.classes_[np.argmax(decision, axis=1)]
@@ -362,18 +368,23 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         """Accuracy; rows of views are matched with y by index, as in `fit`."""
         return float(super().score(*self._in_order(X, y, sample_weight)))
 
+    @as_it_came
     def predict_proba(self, X: Any) -> np.ndarray:
         """softmax(scores / temperature_), shape (n, n_classes)."""
-        decision = self.decision_function(X)
+        return self._probabilities(X)
+
+    def _probabilities(self, X: Any) -> np.ndarray:
+        decision = self._decision(X)
         if decision.ndim == 1:
             decision = np.column_stack([np.zeros_like(decision), decision])
         with np.errstate(over="ignore"):  # a class may be infinitely unlikely
             below = decision - decision.max(axis=1, keepdims=True)
             return softmax(below / self.temperature_, axis=1)
 
+    @as_it_came
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithm of `predict_proba`."""
-        return np.log(np.maximum(self.predict_proba(X), np.finfo(float).tiny))
+        return np.log(np.maximum(self._probabilities(X), np.finfo(float).tiny))
 
     def kernel_contributions(self, X: Any) -> np.ndarray:
         """Each kernel's part of the decision function.

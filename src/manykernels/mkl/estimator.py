@@ -22,7 +22,6 @@ from manykernels.base.stored import (
     Wholes,
     require_all,
 )
-from manykernels.device import Device, open_device
 from manykernels.files import Saved, by_weight, certificate
 from manykernels.files.checkpoint import certified_anew, open_checkpoint
 from manykernels.inputs import reporting
@@ -31,6 +30,7 @@ from manykernels.inputs.reading import READING, RowsEstimator
 from manykernels.kernels import Kernel, KernelSet, reads_matrices
 from manykernels.kernels.base import OutOfRangeError
 from manykernels.mkl.choices import PASSES
+from manykernels.mkl.device_model import on_device
 from manykernels.mkl.model import BlockModel, FeatureModel, bytes_at_a_time
 from manykernels.mkl.nugget import NuggetModel
 from manykernels.mkl.reads import Presence, kernel_views, presence
@@ -134,11 +134,6 @@ class MKLEstimator(Saved, RowsEstimator):
     def _largest_C(self) -> float:
         return float(self.C)
 
-    def _open_device(self) -> Device | None:
-        """Where to compute; None is the processor with NumPy."""
-        name = getattr(self, "device", None)  # some estimators have no such parameter
-        return None if name is None else open_device(name)
-
     def _solve(
         self, data: Training, problem: Problem, start: Expansion | None = None
     ) -> SolveResult:
@@ -153,7 +148,8 @@ class MKLEstimator(Saved, RowsEstimator):
         callback = self.callback
         if self.verbose:
             callback = reporting.progress_callback(1, self.tol, callback)
-        with reporting.shown_log() if self.verbose else nullcontext():
+        shown = reporting.shown_log() if self.verbose else nullcontext()
+        with shown, self._said_when_full():
             result = solver.solve(problem, start, callback, **options)
         if saved is not None and saved.resumed:
             result = certified_anew(problem, result, getattr(solver, "tol", self.tol))
@@ -202,8 +198,10 @@ class MKLEstimator(Saved, RowsEstimator):
         copied = 0 if table is X else int(getattr(table, "nbytes", 0))
         kept = copied + 32 * n_results * int(getattr(table, "shape", [0])[0])
         block_bytes = bytes_at_a_time(self.memory_limit, kept)
-        run = getattr(self._model, evaluate)
-        parts = [run(t, block_bytes) for t in self._prepared_parts(table, block_bytes)]
+        run = getattr(self._evaluated(), evaluate)
+        with self._said_when_full():
+            tables = self._prepared_parts(table, block_bytes)
+            parts = [run(part, block_bytes) for part in tables]
         return np.asarray(parts[0] if len(parts) == 1 else np.concatenate(parts))
 
     @property
@@ -220,6 +218,11 @@ class MKLEstimator(Saved, RowsEstimator):
         """
         self._require_fitted()
         return presence(self, X)
+
+    def _evaluated(self) -> Any:
+        """The model where predictions are computed."""
+        device = self._open_device()
+        return self._model if device is None else on_device(self._model, device)
 
     def _fitted_values(self) -> dict[str, Any]:
         if self._preparation is not None:

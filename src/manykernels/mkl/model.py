@@ -82,7 +82,7 @@ class EvaluatedModel:
 
     def __getstate__(self) -> dict[str, Any]:
         """The fields alone: what was prepared can be prepared again."""
-        prepared = ("used_kernels", "used_parts")
+        prepared = ("used_kernels", "used_parts", "there")
         return {key: vars(self)[key] for key in vars(self) if key not in prepared}
 
 

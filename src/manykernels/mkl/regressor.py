@@ -20,6 +20,7 @@ from manykernels.base.stored import (
     require_all,
 )
 from manykernels.inputs.data import TrainingValues, require_finite_scores
+from manykernels.inputs.foreign import as_it_came
 from manykernels.inputs.parameters import Rules
 from manykernels.inputs.reporting import (
     progress_callback,
@@ -268,7 +269,8 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
         """One result per target, each with kernel weights of its own."""
         solver = self._make_solver(data.seed)
         callback = progress_callback(self.verbose, self.tol, self.callback)
-        with shown_log() if self.verbose else nullcontext():
+        shown = shown_log() if self.verbose else nullcontext()
+        with shown, self._said_when_full():
             results = solve_each(solver, problem, start, callback)
         for result in results:
             warn_unless_converged(solver, result)
@@ -276,6 +278,7 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
         self.dual_point_ = np.hstack(points) if len(points) == len(results) else None
         return results
 
+    @as_it_came
     def predict(self, X: Any) -> np.ndarray:
         """Predicted values, of shape (n,) or (n, n_targets) as y was."""
         self._require_fitted()

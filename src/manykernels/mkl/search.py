@@ -276,10 +276,11 @@ class SearchMixin:
         me: Any = self
         shared = (data.seed, me.n_jobs, me.verbose)
         search = Search(data.bank, task, grid, me._make_solver, *shared)
-        if folds is None:
-            scores = search.leave_one_out_scores()
-        else:
-            scores = search.fold_scores(folds)
+        with me._said_when_full():
+            if folds is None:
+                scores = search.leave_one_out_scores()
+            else:
+                scores = search.fold_scores(folds)
         return self._record(grid, scores, task.per_target)
 
     def _record(self, grid: Grid, scores: np.ndarray, per_target: bool) -> list[Pair]:

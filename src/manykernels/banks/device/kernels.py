@@ -116,7 +116,8 @@ class DeviceKernels(ABC):
         width = self.n_rows if width is None else width
         size = max(1, self._tile_bytes() // (8 * max(1, width)))
         if isinstance(rows, slice):
-            start, stop, _ = rows.indices(self.n_rows)
+            start, stop = rows.start or 0, rows.stop
+            stop = self.n_rows if stop is None else stop
         else:
             start, stop = 0, rows.shape[0]
         cuts = [slice(a, min(a + size, stop)) for a in range(start, stop, size)]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -15,6 +16,9 @@ from manykernels.device.base import Chosen, Curve
 from manykernels.kernels import KernelSet
 from manykernels.kernels.fitted import Group
 from manykernels.kernels.fused import curve, has_curves, terms
+from manykernels.kernels.scaling import Side, new_side
+
+SideOf: TypeAlias = Callable[[int, Any, None], Side]  # of a kernel's rows
 
 
 @dataclass
@@ -28,12 +32,6 @@ class RowGroup:
     curves: dict[int, Curve]  # g and slope of every kernel
     added: dict[int, DeviceArray]  # l, (rows,)
     scales: dict[int, DeviceArray]  # s, (rows,)
-
-    def terms(
-        self, pick: Callable[[DeviceArray], DeviceArray], kernels: Sequence[int]
-    ) -> list[tuple[DeviceArray, DeviceArray]]:
-        """(l, s) of some kernels, for the rows that are picked."""
-        return [(pick(self.added[f]), pick(self.scales[f])) for f in kernels]
 
 
 class RowKernels(DeviceKernels):
@@ -64,54 +62,69 @@ class RowKernels(DeviceKernels):
     @classmethod
     def of(cls, device: Device, kernels: KernelSet, room: int) -> RowKernels:
         """From fitted kernels that all have curves, see `on_rows`."""
-        groups = [_row_group(device, kernels, group) for group in kernels.groups]
+        groups = [_reference(device, kernels, group) for group in kernels.groups]
         diagonals = np.asarray(kernels.diagonals().T)
         return cls(device, groups, diagonals, kernels.dtype, room)
 
     def tiles(self, rows: Chosen, columns: Chosen) -> Iterator[tuple[int, DeviceArray]]:
         """Yield (f, K_f between some rows and others) for every kernel."""
         for group in self.groups:
-            shared = self._shared(group, rows, columns)
+            left, right = self._side(group, rows), self._side(group, columns)
+            shared = left.values @ right.values.T
             for f in group.curves:
                 out = self._zeros(shared)
-                yield f, self._add(out, group, {f: 1.0}, shared, rows, columns)
+                yield f, self._add(out, {f: 1.0}, shared, left, right)
 
     def combined(
         self, weights: Array, rows: Chosen = EVERY, columns: Chosen = EVERY
     ) -> DeviceArray:
         """sum_f weights_f K_f between some rows and others."""
+        return self.against(self.groups, weights, rows, columns)
+
+    def against(
+        self,
+        others: list[RowGroup],
+        weights: Array,
+        rows: Chosen = EVERY,
+        columns: Chosen = EVERY,
+    ) -> DeviceArray:
+        """sum_f weights_f k_f between some rows of others and some of these rows."""
         out: Any = None
-        for group in self.groups:
+        for other, group in zip(others, self.groups, strict=True):
             used = {f: float(weights[f]) for f in group.curves if weights[f] != 0.0}
-            if used or group is self.groups[-1] and out is None:
-                shared = self._shared(group, rows, columns)
+            if used or (out is None and group is self.groups[-1]):
+                left, right = self._side(other, rows), self._side(group, columns)
+                shared = left.values @ right.values.T
                 out = self._zeros(shared) if out is None else out
-                out = self._add(out, group, used, shared, rows, columns)
+                out = self._add(out, used, shared, left, right)
         return out
+
+    def new_rows(self, kernels: KernelSet, X: Any) -> list[RowGroup]:
+        """New rows of a table, prepared for `against` these."""
+        found = []
+        for group, rows in zip(kernels.groups, kernels.new_rows(X), strict=True):
+            side_of = partial(new_side, kernels, group)
+            found.append(_row_group(self.device, kernels, group, rows, side_of))
+        return found
 
     def take(self, index: Index) -> DeviceKernels:
         """The same kernels on some of the rows."""
         chosen = self.device.put(index)
-
-        def pick(values: DeviceArray) -> DeviceArray:
-            return self.device.pick(values, chosen)
-
-        groups = [
-            RowGroup(
-                pick(group.values),
-                group.curves,
-                {f: pick(values) for f, values in group.added.items()},
-                {f: pick(values) for f, values in group.scales.items()},
-            )
-            for group in self.groups
-        ]
+        groups = [self._side(group, chosen) for group in self.groups]
         diagonals = self.diagonals[index]
         return RowKernels(self.device, groups, diagonals, self.dtype, self.room)
 
-    def _shared(self, group: RowGroup, rows: Chosen, columns: Chosen) -> DeviceArray:
-        """Inner products."""
+    def _side(self, group: RowGroup, chosen: Chosen) -> RowGroup:
+        """Some of the rows."""
+        if isinstance(chosen, slice) and chosen == EVERY:
+            return group
         pick = self.device.pick
-        return pick(group.values, rows) @ pick(group.values, columns).T
+        return RowGroup(
+            pick(group.values, chosen),
+            group.curves,
+            {f: pick(values, chosen) for f, values in group.added.items()},
+            {f: pick(values, chosen) for f, values in group.scales.items()},
+        )
 
     def _zeros(self, like: DeviceArray) -> DeviceArray:
         return self.device.xp.zeros_like(like, dtype=self.device.dtype(self.dtype))
@@ -119,23 +132,17 @@ class RowKernels(DeviceKernels):
     def _add(
         self,
         out: DeviceArray,
-        group: RowGroup,
         weights: dict[int, float],
         shared: DeviceArray,
-        rows: Chosen,
-        columns: Chosen,
+        left: RowGroup,
+        right: RowGroup,
     ) -> DeviceArray:
         """out + sum_f weights_f K_f of a group, from its inner products."""
-        pick, used = self.device.pick, list(weights)
-        left = [
-            (added, scale * weights[f])
-            for f, (added, scale) in zip(
-                used, group.terms(lambda x: pick(x, rows), used), strict=True
-            )
-        ]
-        right = group.terms(lambda x: pick(x, columns), used)
-        curves = [group.curves[f] for f in used]
-        return self.device.add_curves(out, shared, curves, left, right)
+        used = list(weights)
+        rows = [(left.added[f], left.scales[f] * weights[f]) for f in used]
+        columns = [(right.added[f], right.scales[f]) for f in used]
+        curves = [right.curves[f] for f in used]
+        return self.device.add_curves(out, shared, curves, rows, columns)
 
 
 def on_rows(kernels: KernelSet) -> bool:
@@ -146,17 +153,29 @@ def on_rows(kernels: KernelSet) -> bool:
     )
 
 
-def _row_group(device: Device, kernels: KernelSet, group: Group) -> RowGroup:
-    everything = kernels.ids(group, slice(0, kernels.n_reference))
-    rows = group.reference(everything)
-    found = RowGroup(device.put(rows.values), {}, {}, {})
+def _row_group(
+    device: Device, kernels: KernelSet, group: Group, rows: Any, side_of: SideOf
+) -> RowGroup:
+    """Rows of a group on the device, with the terms of its kernels."""
+    dtype = group.rows.values.dtype
+    found = RowGroup(device.put(rows.values, dtype), {}, {}, {})
     for f in group.members:
         own, scaling = curve(kernels.kernels[f]), kernels.scalings[f]
         assert own is not None
-        added, scale = terms(kernels.kernels[f], own, rows, scaling.side(everything))
-        # Constants go to one side of each pair, or to both in equal parts.
+        added, scale = terms(kernels.kernels[f], own, rows, side_of(f, rows, None))
+        # Constants go to both sides of a pair in equal parts.
         added, scale = added + 0.5 * own.offset, scale * np.sqrt(scaling.factor)
         found.curves[f] = Curve(own.slope, own.degree)
-        found.added[f] = device.put(added, rows.values.dtype)
-        found.scales[f] = device.put(scale, rows.values.dtype)
+        found.added[f] = device.put(added, dtype)
+        found.scales[f] = device.put(scale, dtype)
     return found
+
+
+def _reference(device: Device, kernels: KernelSet, group: Group) -> RowGroup:
+    """The reference rows of a group."""
+    ids = kernels.ids(group, slice(0, kernels.n_reference))
+
+    def side_of(f: int, rows: Any, block: None) -> Side:
+        return kernels.scalings[f].side(ids)
+
+    return _row_group(device, kernels, group, group.reference(ids), side_of)

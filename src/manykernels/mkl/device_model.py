@@ -1,0 +1,101 @@
+"""Predictions of a fitted model on a device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from manykernels.banks.device.kernels import EVERY
+from manykernels.banks.device.rows import RowGroup, RowKernels, on_rows
+from manykernels.base.arrays import Array
+from manykernels.device import Device, DeviceArray
+from manykernels.kernels import KernelSet
+from manykernels.kernels.given import is_elsewhere
+from manykernels.mkl.model import BlockModel, Model
+
+
+class DeviceModel:
+    """The scores of new rows, from support rows that wait on the device.
+
+    Kernel values have the precision of training, sums the longest of the device. What
+    is computed on the processor only (features, kernels that are no curves of inner
+    products, a kernel's own part) comes from the model itself.
+
+    Parameters
+    ----------
+    model : BlockModel or FeatureModel
+    device : Device
+    """
+
+    def __init__(self, model: Model, device: Device) -> None:
+        self.model, self.device = model, device
+        self.kernels = _used_on_rows(model)
+        if self.kernels is not None:
+            self.coef = device.precisely(device.put(model.coef))
+            room = device.allowed_bytes(None)
+            self.rows = RowKernels.of(device, self.kernels, room)
+
+    def scores(self, X: Any, block_bytes: int) -> Array:
+        """Scores of new rows, shape (rows, outputs)."""
+        if isinstance(X, list) and X and all(map(is_elsewhere, X)):
+            return self._given_scores(X)
+        if self.kernels is None or not len(self.model.coef):
+            return self.model.scores(X, block_bytes)
+        new, weights = self.rows.new_rows(self.kernels, X), self.model.weights
+        parts = self.rows.parts(slice(0, new[0].values.shape[0]))
+        found = [self._part(new, weights, part) for part in parts]
+        return np.concatenate([np.empty((0, self.coef.shape[1])), *found])
+
+    def block_scores(self, X: Any, block_bytes: int) -> Array:
+        """Each kernel's part of the scores, shape (rows, kernels, outputs)."""
+        return self.model.block_scores(X, block_bytes)
+
+    def _part(self, new: list[RowGroup], weights: Array, rows: slice) -> Array:
+        """Of some of the new rows; weights of their own, where outputs have them."""
+        if weights.ndim == 1:
+            return self._combined(new, weights, rows, self.coef)
+        columns = [
+            self._combined(new, own, rows, self.coef[:, k : k + 1])
+            for k, own in enumerate(weights)
+        ]
+        return np.concatenate(columns, axis=1)
+
+    def _combined(
+        self, new: list[RowGroup], weights: Array, rows: slice, coef: DeviceArray
+    ) -> Array:
+        tile = self.rows.against(new, weights, rows, EVERY)
+        found = self.device.get(self.device.precisely(tile) @ coef)
+        return np.asarray(found, np.float64)
+
+    def _given_scores(self, matrices: list[Any]) -> Array:
+        """From kernel values of new rows that are there: (rows, training rows) each."""
+        model, device = self.model, self.device
+        support = device.put(np.asarray(model.kernels.support), np.int64)
+        coef, total = device.precisely(device.put(model.coef)), 0.0
+        groups: list[Any] = list(model.kernels.groups)
+        for group in groups:
+            for f in group.members:
+                weights = model.weights[..., f] * model.kernels.scalings[f].factor
+                if np.any(weights):
+                    values = device.pick(matrices[group.position].there, support, 1)
+                    scaled = coef * device.precisely(device.put(np.atleast_1d(weights)))
+                    total = total + device.precisely(values) @ scaled
+        return np.asarray(device.get(total), np.float64)
+
+
+def on_device(model: Model, device: Device) -> DeviceModel:
+    """The model there, kept for the next call; copies and files leave it behind."""
+    kept: DeviceModel | None = vars(model).get("there")
+    if kept is None or kept.device is not device:
+        kept = vars(model)["there"] = DeviceModel(model, device)
+    return kept
+
+
+def _used_on_rows(model: Model) -> KernelSet | None:
+    """The kernels that some output gives a weight, where rows are all they need."""
+    if not isinstance(model, BlockModel) or model.kernels.are_given:
+        return None
+    used = np.flatnonzero(np.atleast_2d(model.weights).any(axis=0))
+    kernels = model.kernels.only(used)
+    return kernels if on_rows(kernels) else None
