@@ -3,24 +3,29 @@
 The first part has 50 groups of columns, five of which matter, on 300 rows, as in the
 benchmark of groups: one RBF per group, p = 1, 100 halves of the rows and 10 values of
 C, next to as many fits of the same estimator by itself, of which some are timed. Then
-the permutation test of all groups with 200 refits. Processor seconds are those of all
-threads: the ones to look at where others use the machine as well.
+the permutation test of all groups with 200 refits. Subsamples go to two processes.
 
 The second part simulates data sets of 40 rows with labels that mean nothing, and with
 labels that depend on the columns of the first of three kernels: p-values of the first
-and of the second kernel. Where they mean nothing, p-values less a uniform share of a
-step are uniform numbers, which a Kolmogorov test looks at.
+and of the second kernel, against shuffled labels and against shuffled rows of the
+kernel. Where the null hypothesis holds, p-values less a uniform share of a step are
+uniform numbers, which a Kolmogorov test looks at; against shuffled rows it holds for
+the second kernel whatever the first one says. --part does only one of the two, and
+leaves the other as it was saved.
 """
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
-from common import in_own_process, parse, save, show
+from common import parse, results_folder, save, show
 from groups import Case, clocked, make, warm_up
+from joblib import Parallel, delayed
 from scipy.stats import kstest
 from sklearn.base import clone
+from threadpoolctl import threadpool_limits
 
 import manykernels as mk
 
@@ -39,17 +44,34 @@ def main() -> None:
         quick=(False, "fewer groups, rows and data sets"),
         data_sets=(200, "simulated without a signal; a quarter of it with one"),
         seed=(0, "of the data"),
+        part=("both", "speed, p-values or both"),
     )
     quick = options.quick
-    speed = in_own_process(
-        measure, QUICK if quick else CASE, 5 if quick else 50, options.seed
-    )
-    n_sets = 20 if quick else options.data_sets
-    null = simulate(n_sets, options.seed, signal=False)
-    signal = simulate(n_sets // 4, options.seed + 1, signal=True)
-    show("Seconds", ["", "s", "processor s", "fits"], seconds_rows(speed))
-    show("p-values", ["", "data sets", *null["shares"]], p_value_rows(null, signal))
-    save("stability", speed=speed, null=null, signal=signal)
+    found = {} if options.part == "both" else saved(quick)
+    if options.part != "p-values":
+        case, n_pairs = (QUICK, 5) if quick else (CASE, 50)
+        found["speed"] = measure(case, n_pairs, options.seed)
+    if options.part != "speed":
+        n_sets = 20 if quick else options.data_sets
+        for shuffle in ("target", "view"):
+            null = simulate(n_sets, options.seed, shuffle, signal=False)
+            signal = simulate(n_sets, options.seed + 1, shuffle, signal=True)
+            found[shuffle] = {"null": null, "signal": signal}
+    if "speed" in found:
+        show("Seconds", ["", "s", "fits"], seconds_rows(found["speed"]))
+    if "view" in found:
+        columns = ["shuffled", "labels", "data sets", *found["view"]["null"]["shares"]]
+        show("p-values", [*columns, "Kolmogorov"], p_value_rows(found))
+    save("stability", **found)
+
+
+def saved(quick: bool) -> dict[str, Any]:
+    """What an earlier run measured."""
+    path = results_folder(quick) / "stability.json"
+    if not path.exists():
+        return {}
+    earlier = json.loads(path.read_text())
+    return {key: earlier[key] for key in ("speed", "target", "view") if key in earlier}
 
 
 def measure(case: Case, n_pairs: int, seed: int) -> dict[str, Any]:
@@ -72,6 +94,8 @@ def measure(case: Case, n_pairs: int, seed: int) -> dict[str, Any]:
 
     stability, permutation = clocked(select), clocked(test)
     apart = clocked(lambda: fit_apart(sparse, data, SEPARATE))
+    for one in (stability, permutation):
+        del one["processor"]  # that of other processes is not known
     stable = found["stability"].stable()
     true = [f"group{g}" for g in range(5)]
     few = [name for name in stable if any(_belongs(name, one) for one in true)]
@@ -101,19 +125,11 @@ def fit_apart(model: Any, data: Any, n_fits: int) -> None:
         one.fit(data.X[half], data.y[half])
 
 
-def simulate(n_sets: int, seed: int, signal: bool) -> dict[str, Any]:
+def simulate(n_sets: int, seed: int, shuffle: str, signal: bool) -> dict[str, Any]:
     """p-values of the first two kernels on many data sets."""
+    jobs = (delayed(p_values)(seed, k, shuffle, signal) for k in range(n_sets))
+    values = np.array(Parallel(JOBS)(jobs))
     rng = np.random.default_rng(seed)
-    model = mk.MKLClassifier(NULL_KERNELS, random_state=0)
-    found = []
-    for k in range(n_sets):
-        X = rng.normal(size=(NULL_ROWS, 10))
-        y = rng.normal(size=NULL_ROWS) + signal * X[:, :2].sum(axis=1) > 0
-        test = mk.permutation_test(
-            model, X, y, n_permutations=NULL_REFITS, n_jobs=JOBS, random_state=k
-        )
-        found.append(test.p_values[:2])
-    values = np.array(found)
     uniform = values - rng.random(values.shape) / (1 + NULL_REFITS)
     return {
         "data_sets": n_sets,
@@ -128,18 +144,37 @@ def simulate(n_sets: int, seed: int, signal: bool) -> dict[str, Any]:
     }
 
 
+def p_values(seed: int, k: int, shuffle: str, signal: bool) -> np.ndarray:
+    """Of the first two kernels on one data set."""
+    rng = np.random.default_rng([seed, k])
+    X = rng.normal(size=(NULL_ROWS, 10))
+    y = rng.normal(size=NULL_ROWS) + signal * X[:, :2].sum(axis=1) > 0
+    model = mk.MKLClassifier(NULL_KERNELS, random_state=0)
+    options = {"n_permutations": NULL_REFITS, "random_state": k}
+    with threadpool_limits(limits=1):
+        test = mk.permutation_test(model, X, y, shuffle=shuffle, **options)
+    return np.asarray(test.p_values[:2])
+
+
 def seconds_rows(speed: dict[str, Any]) -> list[list[Any]]:
     """Seconds of everything that was timed."""
     names = ("stability", "permutation", "fits_apart")
-    keys = ("seconds", "processor", "fits")
+    keys = ("seconds", "fits")
     return [[name, *(speed[name][key] for key in keys)] for name in names]
 
 
-def p_value_rows(null: dict[str, Any], signal: dict[str, Any]) -> list[list[Any]]:
-    """Shares of small p-values."""
-    both = {"no signal": null, "signal in the first": signal}
+def p_value_rows(found: dict[str, Any]) -> list[list[Any]]:
+    """Shares of small p-values, and Kolmogorov's p-values."""
     return [
-        [name, one["data_sets"], *one["shares"].values()] for name, one in both.items()
+        [
+            shuffle,
+            labels,
+            one["data_sets"],
+            *one["shares"].values(),
+            ", ".join(f"{value:.2g}" for value in one["kolmogorov"]),
+        ]
+        for shuffle in ("target", "view")
+        for labels, one in found[shuffle].items()
     ]
 
 
