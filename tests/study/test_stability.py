@@ -213,3 +213,29 @@ def test_wrong_estimators_and_too_few_rows():
         weight_stability(MODEL, X[:3], [0, 1, 0])
     with pytest.raises(ValueError, match="halves need rows of at least 2 classes"):
         weight_stability(MODEL, X[:9], [0] * 8 + [1], random_state=0)
+
+
+@pytest.mark.parametrize("nugget", [None, "shared"])
+def test_importances_are_those_of_the_other_half(nugget):
+    """As `kernel_importance` finds them for fits on the halves of given kernels."""
+    stack = np.stack([rbf_kernel(X[:, :3]), rbf_kernel(X[:, 3:])], axis=-1)
+    for kind, y in ((mk.MKLClassifier, Y), (mk.MKLRegressor, X[:, 0])):
+        model = kind("precomputed", C=1.0, tol=1e-4, nugget=nugget, random_state=0)
+        found = weight_stability(model, stack, y, n_pairs=1, random_state=0)
+        assert found.importances.shape == found.weights.shape
+        np.testing.assert_allclose(found.importances.sum(axis=-1), 1.0)
+        assert np.all(found.importances[..., 0] > 0.7)
+        if nugget:
+            assert not found.importances[..., 2].any()
+            continue
+        rng = np.random.default_rng(np.random.RandomState(0).randint(2**31 - 1))
+        whole = Refits.of(model, stack, y, None, 1e-4, 0)
+        for half, other, line in zip(
+            halves := _halves(whole, rng), halves[::-1], found.importances, strict=True
+        ):
+            model.set_params(tol=1e-5).fit(stack[np.ix_(half, half)], y[half])
+            new = stack[np.ix_(other, half)]
+            told = mk.kernel_importance(model, new, y[other])
+            np.testing.assert_allclose(line[0, 0], told.share, atol=0.02)
+    frame = found.to_frame()
+    assert (frame["low_importance"] <= frame["high_importance"]).all()

@@ -108,6 +108,10 @@ class Bank(ABC):
         """The kernels as they were, where a nugget was made of their parts."""
         return self
 
+    def at_new_rows(self, weights: Array) -> Array:
+        """Weights of the kernels as they were, which give scores of new rows."""
+        return weights
+
     def brief_subset(self, index: Index) -> Bank:
         """The same for a few products, where storing values may not pay."""
         return self.subset(index)

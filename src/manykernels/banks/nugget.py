@@ -52,7 +52,8 @@ class Nugget:
 
     def at_new_rows(self, weights: Array) -> Array:
         """Weights of the kernels as they were, from those of the kernels and I."""
-        return np.asarray(weights[..., :-1] * self.scales)
+        found: Array = weights[..., :-1] * self.scales
+        return found
 
 
 def shared_nugget(bank: Bank, row_weight: Array) -> NuggetBank:
@@ -119,6 +120,11 @@ class NuggetBank(Bank):
         """The kernels as they were."""
         return self.bank
 
+    def at_new_rows(self, weights: Array) -> Array:
+        """Weights of the kernels as they were: new rows have no nugget."""
+        found: Array = self.nugget.at_new_rows(weights)
+        return found
+
     def diagonals(self) -> Array:
         """K_f'(i, i), shape (rows, blocks + 1)."""
         own = self.nugget.scales * self.bank.diagonals() - self.taken
@@ -137,23 +143,23 @@ class NuggetBank(Bank):
     def combine(self, weights: Array, rows: Index, out: Values | None = None) -> Values:
         """sum_f weights_f K_f'(i, j) for i in rows and all j."""
         return self._with_own(
-            weights, rows, self.bank.combine(self._inner(weights), rows, out)
+            weights, rows, self.bank.combine(self.at_new_rows(weights), rows, out)
         )
 
     def combine_precisely(self, weights: Array, rows: Index) -> Array:
         """`combine` in float64."""
-        known = self.bank.combine_precisely(self._inner(weights), rows)
+        known = self.bank.combine_precisely(self.at_new_rows(weights), rows)
         return self._with_own(weights, rows, known.copy())
 
     def scores(self, coef: Array, weights: Array) -> Array:
         """sum_f weights_f K_f' coef in float64."""
         own: Array = self._own(weights)[:, None] * (self.same @ coef)
-        return self.bank.scores(coef, self._inner(weights)) + own
+        return self.bank.scores(coef, self.at_new_rows(weights)) + own
 
     def scores_at(self, rows: Index, coef: Array, weights: Array) -> Array:
         """Some rows of `scores`."""
         own: Array = self._own(weights)[rows, None] * (self.same[rows] @ coef)
-        return self.bank.scores_at(rows, coef, self._inner(weights)) + own
+        return self.bank.scores_at(rows, coef, self.at_new_rows(weights)) + own
 
     def block_scores(self, coef: Array) -> Values:
         """K_f' coef for every f, shape (outputs, blocks + 1, rows)."""
@@ -186,9 +192,6 @@ class NuggetBank(Bank):
     def _on(self, part: Bank, index: Index) -> NuggetBank:
         same: sp.csr_array = self.same[index][:, index]
         return NuggetBank(part, self.nugget, self.shifts[index], same)
-
-    def _inner(self, weights: Array) -> Array:
-        return np.asarray(self.nugget.at_new_rows(weights))
 
     def _own(self, weights: Array) -> Array:
         """What a row has with itself, beside the kernels as they were; (rows,)."""

@@ -26,6 +26,7 @@ from manykernels.mkl.reads import kernel_views
 from manykernels.mkl.search import SearchMixin
 from manykernels.solvers import Expansion, Problem
 from manykernels.solvers.loop import require_whole
+from manykernels.study.tasks import task_of
 
 LEAST_TOL = 1e-8  # relative gap: below it the values themselves are rounded
 RUNNING: Rules = {  # what studies of many fits are told
@@ -100,6 +101,32 @@ class Refits:
         bank = self.data.bank.subset(index)
         rows = _with_target(self.estimator, self.data.rows, index)
         return replace(self, data=self.data._replace(bank=bank, rows=rows))
+
+    def shares_unseen(self, found: Expansion, seen: np.ndarray) -> np.ndarray:
+        """What each kernel has of the gains on the rows that a fit has not seen.
+
+        NaN where there are no gains; see `kernel_importance`.
+        """
+        others = np.setdiff1d(np.arange(self.n_rows), seen)
+        coef = np.zeros((self.n_rows, found.coef.shape[1]))
+        coef[seen] = found.coef
+        parts = self._parts(coef, found.weights)[others]
+        rows = _with_target(self.estimator, self.data.rows, others)
+        task = task_of(self.estimator, rows)
+        if parts.shape[2] == 1:
+            parts = parts[..., 0]
+        gains = task.weight @ task.gains(parts).gain
+        total = gains.sum()
+        return np.asarray(gains / total if total > 0.0 else np.full_like(gains, np.nan))
+
+    def _parts(self, coef: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Every kernel's part of the scores of new rows, (rows, kernels, outputs)."""
+        bank = self.data.bank
+        weights = np.atleast_2d(bank.at_new_rows(weights))
+        parts = bank.ordinary.block_scores(coef) * weights[:, :, None]
+        out = np.zeros((self.n_rows, bank.n_blocks, coef.shape[1]))
+        out[:, : weights.shape[1]] = parts.T
+        return out
 
     def with_targets_of(self, order: np.ndarray) -> Refits:
         """Row i gets the target, and the weight, of row order[i]."""

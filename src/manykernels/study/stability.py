@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -50,6 +51,9 @@ class WeightStability:
         With a sum of one over the kernels.
     threshold : float
         A kernel is selected where its weight is above it.
+    importances : array of shape (subsamples, ps, Cs, K) or None
+        Shares of what a fit gains on the other half, see `kernel_importance`; NaN where
+        it gains nothing.
 
     Examples
     --------
@@ -66,6 +70,7 @@ class WeightStability:
     Cs: list[float]
     weights: np.ndarray
     threshold: float
+    importances: np.ndarray | None = None
 
     @property
     def selected(self) -> np.ndarray:
@@ -105,9 +110,7 @@ class WeightStability:
     def to_frame(self) -> Any:
         """A data frame with a row for every p, C and kernel."""
         pandas = require_library("pandas", "cli")
-        low, middle, high = np.percentile(
-            self.weights, [RANGE[0], 50.0, RANGE[1]], axis=0
-        )
+        low, middle, high = _range(self.weights)
         shape = self.weights.shape[1:]
         p, C, kernel = np.meshgrid(self.ps, self.Cs, self.names, indexing="ij")
         columns = {
@@ -120,6 +123,10 @@ class WeightStability:
             "median_weight": middle,
             "high_weight": high,
         }
+        if self.importances is not None:
+            ranges = _range(self.importances)
+            names = ("low_importance", "median_importance", "high_importance")
+            columns |= dict(zip(names, ranges, strict=True))
         return pandas.DataFrame(
             {name: values.reshape(np.prod(shape)) for name, values in columns.items()}
         )
@@ -145,7 +152,8 @@ def weight_stability(
     All rows are divided in two halves at random, `n_pairs` times, each with the same
     share of every class, and the estimator is fitted on both halves. Kernels are
     computed once, on all rows, so that widths and scaling are the same in every fit; a
-    fit with one C is the start of the fit with the next.
+    fit with one C is the start of the fit with the next. What every kernel is worth is
+    measured on the half that a fit has not seen.
 
     Parameters
     ----------
@@ -203,10 +211,10 @@ def weight_stability(
     rng = np.random.default_rng(seed)
     halves = [half for _ in range(n_pairs) for half in _halves(refits, rng)]
     runs = Runs(n_jobs, verbose, refits.data.bank.nbytes)
-    weights = runs.of(partial(_path, refits, grid), halves, "halves of the rows")
-    return WeightStability(
-        refits.names, grid.ps, grid.Cs, np.stack(weights), float(threshold)
-    )
+    found = runs.of(partial(_path, refits, grid), halves, "halves of the rows")
+    weights, importances = np.stack(found, axis=1)
+    facts = (refits.names, grid.ps, grid.Cs)
+    return WeightStability(*facts, weights, float(threshold), importances)
 
 
 def _halves(refits: Refits, rng: np.random.Generator) -> list[np.ndarray]:
@@ -233,15 +241,22 @@ def _halves(refits: Refits, rng: np.random.Generator) -> list[np.ndarray]:
 
 
 def _path(refits: Refits, grid: Grid, half: np.ndarray) -> np.ndarray:
-    """Weights along all C of every p on one half, shape (ps, Cs, K)."""
+    """Weights and importances for every p and C on one half, shape (2, ps, Cs, K)."""
     part = refits.on(half)
     found = []
     for p in grid.ps:
         start = None
         for C in grid.Cs:
             start = part.solve(p, C, start, sharp=p == 1.0)
-            found.append(kernel_shares(start))
-    return np.reshape(found, (len(grid.ps), len(grid.Cs), -1))
+            found.append([kernel_shares(start), refits.shares_unseen(start, half)])
+    return np.swapaxes(found, 0, 1).reshape(2, len(grid.ps), len(grid.Cs), -1)
+
+
+def _range(values: np.ndarray) -> np.ndarray:
+    """Low end, median and high end over the subsamples that have a value."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # where none of them has one
+        return np.nanpercentile(values, [RANGE[0], 50.0, RANGE[1]], axis=0)
 
 
 def _require_often(often: float) -> None:

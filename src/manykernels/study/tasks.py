@@ -228,6 +228,18 @@ def read_task(
     return task, values.kept
 
 
+def task_of(estimator: Any, rows: Any) -> Task:
+    """The same for rows that an estimator has read for a fit."""
+    kind = kind_of(estimator)
+    if kind == "labels":
+        return LabelTask(rows.target, rows.weight, rows.classes)
+    if kind == "times":
+        return TimeTask(rows.target, rows.weight)
+    variance = np.var(rows.target, axis=0)
+    variance[variance == 0.0] = 1.0  # of a target that gives no gains
+    return ValueTask(rows.target, rows.weight, np.zeros_like(variance), variance)
+
+
 def _labels(
     model: Any, X: Any, y: Any, weight: Any, center: bool
 ) -> tuple[LabelTask, np.ndarray]:
