@@ -43,6 +43,7 @@ LONG = (
     "mnist_large",
     "missing_views",
     "importance",
+    "nugget",
     "scaling",
     "storages",
     "streaming",

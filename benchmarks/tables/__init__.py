@@ -11,7 +11,15 @@ from collections.abc import Callable
 from contest.tables import TABLES as CONTESTS
 from contest.tables import Load, Rows
 
-from tables import classification, solving, stability, structured, survival, views
+from tables import (
+    classification,
+    nugget,
+    solving,
+    stability,
+    structured,
+    survival,
+    views,
+)
 
 TABLES: dict[str, Callable[[Load, str], Rows]] = {
     **CONTESTS,
@@ -28,6 +36,8 @@ TABLES: dict[str, Callable[[Load, str], Rows]] = {
     "noise_importance": views.noise_importance,
     "crossed_importance": views.crossed_importance,
     "unequal_importance": views.unequal_importance,
+    "nugget_simulated": nugget.simulated,
+    "nugget_data_sets": nugget.data_sets,
     "half_precision": solving.half_precision,
     "storages": solving.storages,
     "scaling": solving.scaling,
