@@ -1,4 +1,4 @@
-"""The command line: ``manykernels fit | predict | evaluate | inspect | demo``."""
+"""The command line: ``manykernels fit``, ``predict``, ``report``, ``study``, ..."""
 
 import sys
 from typing import Any

@@ -31,6 +31,11 @@ COMMANDS = {
         "Show what a model file holds: kernels with their weights, the certificate, "
         "...",
     ),
+    "report": ("study", "Write what a model does on unseen rows as a page to look at."),
+    "study": (
+        "study",
+        "Find out whether learning the weights pays, and which views matter.",
+    ),
     "label": ("label", "Learn to label sequences, or label the tokens in a file."),
     "parse": (
         "parse",

@@ -35,7 +35,7 @@ from manykernels.cli.readers.columns import (
     labels_like,
 )
 from manykernels.cli.readers.tables import Source
-from manykernels.cli.views import ViewFiles
+from manykernels.cli.views import ViewFiles, names_of
 from manykernels.files import load
 from manykernels.files.container import VERSION
 from manykernels.inputs.views import Views
@@ -203,6 +203,20 @@ def evaluate_rows(
     views: ViewFiles = NO_VIEWS,
 ) -> dict[str, Any]:
     """Figures of the model's predictions for the rows of a file."""
+    known = labeled_rows(model, source, target, weight, drop, event, views)
+    return measure_rows(model, *known)
+
+
+def labeled_rows(
+    model: Any,
+    source: Source,
+    target: str | None = None,
+    weight: str | None = None,
+    drop: Sequence[str] | None = None,
+    event: str | None = None,
+    views: ViewFiles = NO_VIEWS,
+) -> tuple[Any, np.ndarray, np.ndarray | None]:
+    """Rows of a file as a model reads them, their truth and their weights."""
     columns = {"target": target, "event": event, "weight": weight}
     roles = roles_of(model, **columns, drop=tuple(drop or ()))
     sample, raw = source.read_labeled(views.roles_of(model, roles))
@@ -211,7 +225,10 @@ def evaluate_rows(
         y = as_times(raw, sample.event)
     else:
         y = labels_like(raw, model.classes_) if is_classifier(model) else as_values(raw)
-    return measure_rows(model, inputs(model, sample), y, sample.weight)
+    X = inputs(model, sample)
+    if sample.index is not None and isinstance(X, pd.DataFrame):
+        X.index = names_of(sample.index)
+    return X, y, sample.weight
 
 
 def predictions(

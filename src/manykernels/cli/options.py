@@ -229,6 +229,48 @@ HoldOut = Annotated[
     ),
 ]
 
+OuterFolds = Annotated[
+    int | None,
+    in_learning("--cv", help="Folds that are left out in turn; 5 if not given."),
+]
+Repeats = Annotated[
+    int | None, in_learning("--repeats", help="How often rows are divided anew.")
+]
+InnerFolds = Annotated[
+    int | None,
+    in_learning("--inner-cv", help="Folds of the training rows, to choose settings."),
+]
+Baselines = Annotated[
+    list[str] | None,
+    in_learning(
+        "--baseline",
+        help="averaged, single, linear or forest; may be repeated; by default all.",
+    ),
+]
+Halves = Annotated[
+    int | None,
+    in_learning("--pairs", help="Pairs of halves of the rows for the stability."),
+]
+Jobs = Annotated[
+    int | None, in_learning("--jobs", "-j", help="Splits that are worked on at a time.")
+]
+Folder = Annotated[
+    Path | None,
+    in_files("--folder", help="Keeps finished splits; a killed study goes on from it."),
+]
+Report = Annotated[
+    Path | None, in_output("--report", "-r", help="Page to look at (.html).")
+]
+ReportOut = Annotated[Path, in_output("--out", "-o", help="Page to look at (.html).")]
+MaybeData = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[DATA]",
+        help="File of rows that the model has not seen; without it the page speaks of "
+        "weights and convergence.",
+    ),
+]
+Title = Annotated[str | None, in_output("--title", help="Of the page.")]
 Metrics = Annotated[
     str | None, in_output("--metrics", help="Write the results as JSON.")
 ]

@@ -39,7 +39,7 @@ def watched(
     Yields the list of the warnings that came.
     """
     console = Console(stderr=True)
-    with _shown_warnings(console) as seen:
+    with shown_warnings(console) as seen:
         if verbose or quiet:
             model.set_params(verbose=int(verbose))
             yield seen
@@ -60,7 +60,7 @@ def learn_and_save(model: Any, path: Path, verbose: bool, *data: Any) -> None:
 
 def save_model(model: Any, path: Path, seen: list[type[Warning]]) -> None:
     """Write a fitted model; adds to the list of the warnings that came."""
-    with _shown_warnings(Console(stderr=True)) as more:
+    with shown_warnings(Console(stderr=True)) as more:
         model.save(path)
     seen += more
 
@@ -72,7 +72,7 @@ def leave_if_interrupted(seen: list[type[Warning]]) -> None:
 
 
 @contextmanager
-def _shown_warnings(console: Console) -> Iterator[list[type[Warning]]]:
+def shown_warnings(console: Console) -> Iterator[list[type[Warning]]]:
     """Print every warning as one line; yields the list of those that came."""
     seen: list[type[Warning]] = []
 

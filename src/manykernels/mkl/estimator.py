@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from manykernels.banks import Bank, Storage, build_bank
 from manykernels.banks.nugget import shared_nugget
+from manykernels.base.rooms import room
 from manykernels.base.stored import (
     Count,
     Fields,
@@ -187,6 +188,33 @@ class MKLEstimator(Saved, RowsEstimator):
             coef[known.support] = start.coef
         rows = slice(None) if kernels.support is None else kernels.support
         return Expansion(coef[rows], start.weights)
+
+    def report(
+        self,
+        path: Any,
+        X: Any = None,
+        y: Any = None,
+        *,
+        sample_weight: Any = None,
+        title: str | None = None,
+    ) -> None:
+        """Write what the model does on unseen rows as one HTML file to look at.
+
+        Importance beside weights, how alike kernels are, convergence, what is taken for
+        what, calibration, and the part of every view in each prediction. The file needs
+        nothing else, and no network.
+
+        Parameters
+        ----------
+        path : str or path
+        X, y : as in `fit`, optional
+            Rows that the model has not seen. Without them the report speaks of weights
+            and convergence only.
+        sample_weight : array of shape (n,), optional
+        title : str, optional
+        """
+        write = room("report").write_report
+        write(self, path, X, y, sample_weight=sample_weight, title=title)
 
     def _evaluate(self, X: Any, evaluate: str, n_results: int) -> np.ndarray:
         """A method of the model at new rows, in blocks that keep to the memory limit.

@@ -1,5 +1,6 @@
-"""Pictures of fitted models."""
+"""Pictures of fitted models, and reports of studies and models to look at."""
 
+from manykernels.report.html import write_report
 from manykernels.report.pictures import (
     plot_alignments,
     plot_convergence,
@@ -18,4 +19,5 @@ __all__ = [
     "plot_interactions",
     "plot_model",
     "plot_weights",
+    "write_report",
 ]

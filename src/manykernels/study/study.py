@@ -14,6 +14,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from manykernels.base.machine import one_blas_thread, parse_bytes
+from manykernels.base.rooms import room
 from manykernels.inputs.parameters import (
     ReadBy,
     Rules,
@@ -23,7 +24,6 @@ from manykernels.inputs.parameters import (
 )
 from manykernels.inputs.reporting import counted_steps
 from manykernels.inputs.target import in_order
-from manykernels.inputs.views import Views, has_index
 from manykernels.inputs.whole import whole_or_nothing
 from manykernels.mkl.search import Grid
 from manykernels.mkl.tasks import find_scorer
@@ -31,25 +31,21 @@ from manykernels.solvers.loop import InterruptedFitWarning
 from manykernels.study.contest.entrants import BASELINES, ON_TABLES, Lesson, Plan, Rows
 from manykernels.study.contest.folder import Folder, identity
 from manykernels.study.contest.kinds import Kind, choose_estimator, read_kind
-from manykernels.study.contest.record import LEARNED, Record, compare
+from manykernels.study.contest.record import Record, compare
 from manykernels.study.contest.splits import Split, folds, outer_splits
 from manykernels.study.contest.tables import (
     Finished,
-    calibration_table,
-    class_table,
-    confusion,
-    missing_table,
     score_table,
     summary_table,
     verdict,
 )
-from manykernels.study.importance import Importance, summarize
+from manykernels.study.findings import Findings, row_names
 from manykernels.study.overview import Overview
-from manykernels.study.owners import Owners
 from manykernels.study.refits import require_plain
 from manykernels.study.rows import as_table, require_rows, take_rows
 from manykernels.study.stability import weight_stability
 from manykernels.study.table import Table
+from manykernels.study.unseen import plain_weights
 
 RULES: Rules = {
     "n_repeats": Whole(example=5),
@@ -62,7 +58,7 @@ RULES: Rules = {
 }
 
 
-class Study(BaseEstimator):
+class Study(Findings, BaseEstimator):
     """Learned weights against uniform ones and others, on rows that none has seen.
 
     Every split of the rows in training and test rows is given to every method. All of
@@ -224,11 +220,24 @@ class Study(BaseEstimator):
             data.weight,
             self.scoring,
         )
-        self._tell(done, data)
+        self._tell(done, data.names)
+        self.titles_ = {method: done.title(method) for method in done.methods}
+        self.verdict_ = verdict(done)
+        self.scores_, self.summary_ = score_table(done), summary_table(done)
         self.n_splits_, self.n_finished_ = len(splits), len(kept)
         if whole:
-            self._learn_whole(estimator, data, plan)
+            self._learn_whole(estimator, data, plan, _split_weights(done))
         return self
+
+    def report(self, path: Any, *, title: str | None = None) -> None:
+        """Write the study as one HTML file to look at, which needs nothing else.
+
+        Parameters
+        ----------
+        path : str or path
+        title : str, optional
+        """
+        room("report").write_report(self, path, title=title)
 
     def _estimator(self, y: Any) -> Any:
         """A clone whose fits are the same every time."""
@@ -345,27 +354,9 @@ class Study(BaseEstimator):
         plan = replace(plan, seed=seed)
         return compare(estimator, train, test, inner, plan, baselines, step)
 
-    def _tell(self, done: Finished, data: _Data) -> None:
-        """Tables of the finished splits."""
-        self.kind_, self.classes_ = done.kind.name, done.kind.classes
-        self.metric_, self.unit_ = done.metric, done.unit
-        self.titles_ = {method: done.title(method) for method in done.methods}
-        self.n_rows_, self.row_names_ = data.n_rows, data.names
-        self.verdict_ = verdict(done)
-        self.scores_, self.summary_ = score_table(done), summary_table(done)
-        self.class_results_, self.confusion_ = class_table(done), confusion(done)
-        self.calibration_, self.missing_ = calibration_table(done), missing_table(done)
-        self.importance_ = _importance(done, "kernel")
-        self.view_importance_ = _importance(done, "view")
-        self.predictions_ = _predictions(done)
-        parts = np.concatenate([record.parts for record in done.records])
-        names = done.records[0].by_view.names
-        self.contributions_ = Table(zip(names, parts.T, strict=True))
-        self._split_weights = np.array(
-            [record.by_kernel.kernel_weight for record in done.records]
-        )
-
-    def _learn_whole(self, estimator: Any, data: _Data, plan: Plan) -> None:
+    def _learn_whole(
+        self, estimator: Any, data: _Data, plan: Plan, weights: np.ndarray
+    ) -> None:
         """A model of all rows, and what it looks like."""
         every = np.arange(data.n_rows)
         inner = data.folds(self.inner_cv, every, self.random_state)
@@ -375,15 +366,19 @@ class Study(BaseEstimator):
         p, C = plan.grid.pairs[place]
         self.model_ = lesson.fit(p, C)
         self.p_, self.C_ = p, C
-        owners = Owners.of(self.model_, "view")
         steps = list(lesson.path(p))
         self.path_ = Table(
             C=np.array([C for C, _ in steps]),
             score=scores[[q == p for q, _ in plan.grid.pairs]],
             weights=np.array([weights for _, weights in steps]),
         )
-        self.view_names_ = owners.names
-        self.weights_ = _weights(self.model_, owners, self._split_weights)
+        self.weights_ = plain_weights(self.model_)
+        for name, function in (
+            ("mean", np.mean),
+            ("lowest", np.min),
+            ("highest", np.max),
+        ):
+            self.weights_[name] = function(weights, axis=0)
         self.overview_ = Overview.of(self.model_, data.X, data.n_rows)
         self.stability_ = None
         if self.n_pairs:
@@ -418,7 +413,7 @@ class _Data:
     def __init__(self, X: Any, kind: Kind, weight: Any, groups: Any, pairwise: bool):
         self.X, self.kind, self.weight, self.groups = X, kind, weight, groups
         self.pairwise, self.n_rows = pairwise, len(kind.y)
-        self.names = _row_names(X, self.n_rows)
+        self.names = row_names(X, self.n_rows)
 
     @classmethod
     def of(cls, estimator: Any, X: Any, y: Any, weight: Any, groups: Any) -> _Data:
@@ -452,11 +447,6 @@ class _Data:
         return folds(n_folds, strata, groups, len(rows), seed)
 
 
-def _row_names(X: Any, n_rows: int) -> list[str]:
-    ids: Any = X.index if isinstance(X, Views) else getattr(X, "index", None)
-    return [str(one) for one in (ids if has_index(ids) else range(n_rows))]
-
-
 def _vector(name: str, values: Any, n_rows: int) -> np.ndarray | None:
     if values is None:
         return None
@@ -469,45 +459,9 @@ def _vector(name: str, values: Any, n_rows: int) -> np.ndarray | None:
     return found
 
 
-def _importance(done: Finished, by: str) -> Importance:
-    """Shares on the rows left out; what little they are of is told beside."""
-    held = [
-        replace(getattr(record, f"by_{by}"), classes=done.kind.classes)
-        for record in done.records
-    ]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        return summarize(held, by)
-
-
-def _predictions(done: Finished) -> Table:
-    rows, scores = done.pooled(LEARNED)
-    sizes = [len(split.test) for split in done.splits]
-    found, true = done.kind.predicted(scores), done.kind.y[rows]
-    table = Table(
-        row=rows,
-        repeat=np.repeat([split.repeat for split in done.splits], sizes),
-        fold=np.repeat([split.fold for split in done.splits], sizes),
-        true=true,
-        predicted=found,
-    )
-    if done.kind.classes is not None:
-        table["true"], table["predicted"] = (
-            done.kind.classes[places] for places in (true, found)
-        )
-        table["probability"] = np.exp(scores.max(axis=1))
-    return table
-
-
-def _weights(model: Any, owners: Owners, splits: np.ndarray) -> Table:
-    return Table(
-        kernel=list(model.kernel_names_),
-        view=[owners.names[v] for v in owners.position],
-        weight=np.atleast_2d(model.kernel_weights_).mean(axis=0),
-        mean=splits.mean(axis=0),
-        lowest=splits.min(axis=0),
-        highest=splits.max(axis=0),
-    )
+def _split_weights(done: Finished) -> np.ndarray:
+    """Kernel weights of every split, shape (splits, kernels)."""
+    return np.array([record.by_kernel.kernel_weight for record in done.records])
 
 
 def _warn_of_interrupt(records: Sequence[Record | None]) -> None:

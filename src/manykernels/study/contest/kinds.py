@@ -34,6 +34,7 @@ class Labels:
     metric: ClassVar[str] = "accuracy"
     ps: ClassVar[tuple[float, ...]] = (1.0, 1.1, 1.5)
     factor: ClassVar[float] = 100.0  # of scores where they are told
+    is_share: ClassVar[bool] = True  # of rows: chance can be told from their number
     titles: ClassVar[dict[str, str]] = {
         "averaged": "SVM on the averaged kernel",
         "linear": "logistic regression",
@@ -50,6 +51,18 @@ class Labels:
                 "labels."
             )
         return cls(target, classes)
+
+    @classmethod
+    def known_to(cls, model: Any, y: Any) -> Labels:
+        """Positions among the classes of a fitted model."""
+        found, classes = column_or_1d(y, warn=True), model.classes_
+        odd = np.setdiff1d(found, classes)
+        if len(odd):
+            raise ValueError(
+                f"y must hold labels that the model was fitted on, {classes.tolist()}, "
+                f"got {odd.tolist()} as well; leave such rows out."
+            )
+        return cls(np.searchsorted(classes, found), classes)
 
     variance: ClassVar[None] = None
 
@@ -122,6 +135,7 @@ class Values:
     metric: ClassVar[str] = "R²"
     ps: ClassVar[tuple[float, ...]] = (1.0, 1.1, 1.5)
     factor: ClassVar[float] = 1.0  # of scores where they are told
+    is_share: ClassVar[bool] = False
     classes: ClassVar[None] = None
     titles: ClassVar[dict[str, str]] = {
         "averaged": "kernel ridge on the averaged kernel",
@@ -140,6 +154,11 @@ class Values:
                 "targets one by one."
             )
         return cls(column_or_1d(y, dtype=np.float64, warn=True))
+
+    @classmethod
+    def known_to(cls, model: Any, y: Any) -> Values:
+        """The same, whatever the model."""
+        return cls.of(y)
 
     @property
     def variance(self) -> np.ndarray:
@@ -204,6 +223,7 @@ class Times:
     metric: ClassVar[str] = "concordance"
     ps: ClassVar[tuple[float, ...]] = (1.1, 1.5)
     factor: ClassVar[float] = 1.0  # of scores where they are told
+    is_share: ClassVar[bool] = False
     classes: ClassVar[None] = None
     titles: ClassVar[dict[str, str]] = {}
     baselines: ClassVar[tuple[str, ...]] = ("single",)
@@ -214,6 +234,11 @@ class Times:
         return cls(np.column_stack(read_times(y)))
 
     variance: ClassVar[None] = None
+
+    @classmethod
+    def known_to(cls, model: Any, y: Any) -> Times:
+        """The same, whatever the model."""
+        return cls.of(y)
 
     @property
     def strata(self) -> np.ndarray | None:
@@ -258,3 +283,10 @@ def choose_estimator(estimator: Any, y: Any) -> Any:
 def read_kind(estimator: Any, y: Any) -> Kind:
     """What is to be predicted, checked."""
     return KINDS[kind_of(estimator)].of(y)
+
+
+def kind_for(model: Any, y: Any) -> Kind:
+    """What a fitted model predicts, checked against it."""
+    if y is None:
+        raise ValueError("y must be given, got None; pass what X shall predict.")
+    return KINDS[kind_of(model)].known_to(model, y)

@@ -18,6 +18,7 @@ from manykernels.study.contest.entrants import (
     learned,
     uniform,
 )
+from manykernels.study.contest.kinds import Kind
 from manykernels.study.contest.splits import Fold
 from manykernels.study.held_out import HeldOut, Settings, examine
 from manykernels.study.owners import Owners, Presence
@@ -69,20 +70,30 @@ def compare(
     for name in baselines:
         outcomes[name] = BASELINES[name](lesson, test.X)
         step()
-    by_kernel, by_view = (
-        _examined(model, test, plan, by, len(train.y)) for by in ("kernel", "view")
-    )
+    return record_of(model, test, plan.kind, plan.seed, len(train.y), outcomes)
+
+
+def record_of(
+    model: Any,
+    test: Rows,
+    kind: Kind,
+    seed: int,
+    n_train: int,
+    outcomes: dict[str, Outcome],
+) -> Record:
+    """What the kernels of a fitted model do on unseen rows, beside outcomes."""
+
+    def examined(by: str) -> HeldOut:
+        rng = np.random.default_rng(seed)
+        settings = Settings(by, True, SHUFFLES, rng, kind.variance)
+        found = examine(model, test.X, test.y, test.weight, settings, n_train)
+        return replace(found, classes=None)  # labels of any type stay out of files
+
     owners = Owners.of(model, "view")
     presence = Presence.of(model, test.X, owners, len(test.y))
     parts = owners.sum(np.asarray(model.kernel_contributions(test.X)), axis=1)
-    return Record(outcomes, by_kernel, by_view, decisive(parts), ~presence.has)
-
-
-def _examined(model: Any, test: Rows, plan: Plan, by: str, n_train: int) -> HeldOut:
-    rng = np.random.default_rng(plan.seed)
-    settings = Settings(by, True, SHUFFLES, rng, plan.kind.variance)
-    found = examine(model, test.X, test.y, test.weight, settings, n_train)
-    return replace(found, classes=None)  # labels of any type stay out of files
+    held = examined("kernel"), examined("view")
+    return Record(outcomes, *held, decisive(parts), ~presence.has)
 
 
 def decisive(parts: np.ndarray) -> np.ndarray:
