@@ -28,12 +28,15 @@ from manykernels.chains.problem import (
 from manykernels.compare.spom import SPOM, chain_blocks, chain_problem
 from manykernels.losses import Softmax, SquaredHinge
 from manykernels.norms import (
+    ElasticNetMKL,
     GroupLasso,
     PowerNorm,
     Regularizer,
     SparseGroupLasso,
     SparseMKL,
     SquaredL2,
+    SquaredPNorm,
+    SumOf,
 )
 from manykernels.solvers import InterruptedFitWarning
 from tests.oracles.optimum import minimum
@@ -126,7 +129,7 @@ def test_kernels_and_features_are_one_model() -> None:
     for kernels in (False, True):
         problem = chains(SparseMKL(), kernels=kernels)
         result = OnlineProximal(10, random_state=0, average=True).solve(problem)
-        results.append((result, problem.blocks.scores(result.weights)))
+        results.append((result, problem.blocks.unary(result.weights)))
     (one, left), (other, right) = results
     assert np.allclose(left, right)
     assert np.allclose(one.block_norms, other.block_norms)
@@ -152,7 +155,7 @@ def test_bound_on_the_radius_holds_the_optimum() -> None:
 
 
 def test_steps_by_name() -> None:
-    problem = chains(SparseMKL())
+    problem = chains(SquaredL2())
     n = problem.n_chains
     first = {
         step: OnlineProximal(step=step, eta0=2.0, sigma=0.5).steps(problem, 4, n)
@@ -162,6 +165,47 @@ def test_steps_by_name() -> None:
     assert first["sqrt"][0] == pytest.approx(2.0 / np.sqrt(n + 1))
     assert np.all(first["epoch"] == 1.0)
     assert first["strong"][1] == pytest.approx(2.0 / (n + 2))
+
+
+@pytest.mark.parametrize(
+    ("regularizer", "known"),
+    [
+        (SquaredL2(), 1.0),
+        (ElasticNetMKL(0.3), 0.3),
+        (SquaredPNorm(1.25), 0.25),
+        (SumOf([SparseMKL(), SquaredL2()], [1.0, 0.5]), 0.5),
+    ],
+)
+def test_strong_steps_take_what_is_known_of_the_regularizer(
+    regularizer: Regularizer, known: float
+) -> None:
+    problem = chains(regularizer)
+    steps = OnlineProximal(step="strong").steps(problem, 1, 0)
+    assert steps[0] == pytest.approx(1.0 / (known * problem.reg))
+
+
+@pytest.mark.parametrize(
+    "regularizer", [SparseMKL(), GroupLasso(), PowerNorm(1.5), ElasticNetMKL(0.0)]
+)
+def test_strong_steps_need_strong_convexity(regularizer: Regularizer) -> None:
+    with pytest.raises(ValueError, match="step='strong' needs a regularizer that is"):
+        OnlineProximal(step="strong", sigma=1.0).solve(chains(regularizer))
+
+
+def test_dual_averaging_has_no_strong_steps_and_no_entries() -> None:
+    with pytest.raises(ValueError, match="needs a step with eta0"):
+        OnlineProximal(step="strong", update="dual_averaging")
+    with pytest.raises(ValueError, match="needs a regularizer of block norms"):
+        OnlineProximal(update="dual_averaging").solve(chains(SparseGroupLasso()))
+
+
+def test_dual_averaging_comes_close_to_the_optimum() -> None:
+    problem = chains(SparseMKL())
+    best = exact_optimum(problem, words()[2])
+    method = OnlineProximal(
+        300, "epoch", 0.3, average=True, update="dual_averaging", random_state=0
+    )
+    assert best - 1e-6 <= method.solve(problem).objective <= 1.05 * best
 
 
 def test_automatic_step_is_the_best_of_those_tried() -> None:
@@ -206,8 +250,9 @@ def test_interrupted_fits_keep_the_model() -> None:
 
     problem = chains(SparseMKL())
     with pytest.warns(InterruptedFitWarning, match="after 3 epochs"):
-        found = OnlineProximal(9, random_state=0).solve(problem, callback=stop)
-    whole = OnlineProximal(3, random_state=0).solve(problem)
+        method = OnlineProximal(9, average=False, random_state=0)
+        found = method.solve(problem, callback=stop)
+    whole = replace(method, epochs=3).solve(problem)
     assert found.stopped
     assert np.array_equal(found.weights.table, whole.weights.table)
 

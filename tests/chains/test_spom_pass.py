@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -58,10 +59,13 @@ def toy(seed: int = 0) -> dict[str, Any]:
     first = np.eye(N_LABELS)[target] @ rng.normal(size=(N_LABELS, 4))
     noise = rng.normal(size=(n, 3)) * (rng.random((n, 3)) < 0.3)
     features = [first + 0.5 * rng.normal(size=(n, 4)), rng.normal(size=(n, 5)), noise]
-    return {"starts": starts, "target": target, "features": features}
+    edges = [rng.normal(size=(n, 2)), noise]
+    return {"starts": starts, "target": target, "features": features, "edges": edges}
 
 
-def blocks_of(features: list[np.ndarray], sorts: str) -> ChainBlocks:
+def blocks_of(
+    features: list[np.ndarray], sorts: str, edges: Sequence[np.ndarray] = ()
+) -> ChainBlocks:
     """One letter per block: dense kernel, sparse kernel or explicit features."""
     dense = [f for f, sort in enumerate(sorts) if sort == "d"]
     sparse = [f for f, sort in enumerate(sorts) if sort == "s"]
@@ -72,7 +76,13 @@ def blocks_of(features: list[np.ndarray], sorts: str) -> ChainBlocks:
         stack[:, column] = features[f] @ features[f].T
     matrices = [sp.csr_array(features[f] @ features[f].T) for f in sparse]
     return ChainBlocks(
-        stack, matrices, [features[f] for f in explicit], dense + sparse, explicit
+        stack,
+        matrices,
+        [features[f] for f in explicit],
+        dense + sparse,
+        explicit,
+        edges,
+        [len(sorts) + f for f in range(len(edges))],
     )
 
 
@@ -86,6 +96,9 @@ def explicit(
     for f, block in enumerate(blocks.feature_block):
         a, b = blocks.table_start[f : f + 2]
         found[block] = weights.table[a:b]
+    for f, block in enumerate(blocks.edge_block):
+        a, b = blocks.edge_start[f : f + 2]
+        found[block] = weights.edges[a:b]
     return [*found, weights.pairs]
 
 
@@ -102,9 +115,12 @@ def run_both(
     radius: float = np.inf,
     uses_pairs: bool = True,
     averaged: bool = True,
+    n_edges: int = 0,
+    sums: bool = False,
 ) -> tuple[NaiveSPOM, ChainDescent, list[np.ndarray], ChainBlocks]:
     data = toy()
-    blocks = blocks_of(data["features"], sorts)
+    edges = data["edges"][:n_edges]
+    blocks = blocks_of(data["features"], sorts, edges)
     n_chains = len(data["starts"]) - 1
     weight = np.ones(n_chains) if weight is None else weight
     terms = chain_terms(regularizer, blocks.n_blocks, pairs)
@@ -120,7 +136,9 @@ def run_both(
         weight,
         uses_pairs,
     )
-    fast = ChainDescent(problem, averaged=averaged, radius=radius)
+    fast = ChainDescent(
+        problem, averaged=averaged, radius=radius, sums=sums, pruned=sums
+    )
     slow = NaiveSPOM(
         data["features"],
         data["starts"],
@@ -132,6 +150,8 @@ def run_both(
         fast.importance,
         radius,
         uses_pairs,
+        edges,
+        sums,
     )
     rng = np.random.default_rng(1)
     for epoch in range(1, epochs + 1):
@@ -178,6 +198,78 @@ def test_sparse_group_lasso(pairs: str) -> None:
     assert_same(*run_both(SparseGroupLasso(0.5), "fff", pairs=pairs))
 
 
+@each_regularizer
+@pytest.mark.parametrize("loss", ["structured_hinge", "crf"])
+def test_edges(regularizer: Regularizer, loss: str) -> None:
+    assert_same(*run_both(regularizer, "dfs", loss=loss, n_edges=2))
+
+
+def test_edges_that_vanish_and_entries_of_edges() -> None:
+    settings = {"C": 0.05, "epochs": 12, "eta": 0.5, "n_edges": 2}
+    slow, *rest = run_both(GroupLasso(), "fff", **settings)
+    zero = np.array(
+        [[np.linalg.norm(w) == 0.0 for w in seen[3:5]] for seen in slow.seen]
+    )
+    assert np.sum(np.diff(zero.astype(int), axis=0) > 0) >= 1  # cleared
+    assert_same(slow, *rest)
+    assert_same(*run_both(SparseGroupLasso(0.5), "fff", n_edges=2))
+
+
+def test_edges_without_transitions() -> None:
+    slow, fast, *rest = run_both(SparseMKL(), "ddf", uses_pairs=False, n_edges=1)
+    assert not np.any(fast.weights().pairs)
+    assert_same(slow, fast, *rest)
+
+
+@pytest.mark.parametrize("loss", ["structured_hinge", "crf"])
+def test_gradient_of_edges_by_finite_differences(loss: str) -> None:
+    """The plain method's gradient, which the compiled one is compared with."""
+    slow, *_, blocks = run_both(SquaredL2(), "fff", loss=loss, n_edges=2)
+    kind = CRF(coarse=0.0) if loss == "crf" else StructuredHinge()
+    chain = int(np.argmax(np.diff(slow.starts)))
+    target = slow.target[slow.starts[chain] : slow.starts[chain + 1]]
+    starts = np.array([0, len(target)])
+
+    def value() -> float:
+        return float(kind.values(*slow.scores(chain, slow.w), target, starts)[0])
+
+    for w, gradient in zip(slow.w[3:], slow.gradient(chain)[3:], strict=True):
+        for place in np.ndindex(w.shape):
+            old, values = w[place], []
+            for change in (1e-6, -1e-6):
+                w[place] = old + change
+                values.append(value())
+            w[place] = old
+            assert gradient[place] == pytest.approx(
+                (values[0] - values[1]) / 2e-6, abs=1e-5
+            )
+
+
+@each_regularizer
+@pytest.mark.parametrize("sorts", ["ddd", "fff", "dfs"])
+def test_dual_averaging(regularizer: Regularizer, sorts: str) -> None:
+    slow, fast, features, blocks = run_both(regularizer, sorts, n_edges=1, sums=True)
+    last = explicit(fast.weights(), blocks, features)
+    for want, got in zip(slow.w, last, strict=True):
+        assert np.allclose(want, got, atol=1e-9)
+    mean = explicit(fast.progress().average, blocks, features)
+    for f, (want, own, got) in enumerate(
+        zip(slow.average(), slow.w, mean, strict=True)
+    ):
+        if f < 3 and sorts[f] != "f":
+            continue  # coefficients are zero where nothing was, not the vectors
+        assert np.allclose(want * (own != 0.0), got, atol=1e-9)
+
+
+@pytest.mark.parametrize("loss", ["structured_hinge", "crf"])
+def test_dual_averaging_drops_blocks(loss: str) -> None:
+    settings: Any = {"C": 0.3, "epochs": 8, "loss": loss, "sums": True, "n_edges": 1}
+    slow, fast, *_ = run_both(GroupLasso(), "dff", **settings)
+    norms = [np.linalg.norm(w) for w in slow.w]
+    assert 0.0 in norms[:4] and max(norms[:4]) > 0.0
+    assert np.allclose(fast.block_norms(), norms, atol=1e-9)
+
+
 def test_entries_may_come_after_other_terms() -> None:
     late = SumOf([SquaredL2(), SparseGroupLasso(0.5), ElasticNetMKL(0.2)])
     assert_same(*run_both(late, "fff"))
@@ -199,7 +291,7 @@ def test_blocks_that_vanish_and_come_back(regularizer: Any, sorts: str) -> None:
 def test_average_under_many_rescalings(sorts: str) -> None:
     """Scales fall by many orders of magnitude; the average must not lose digits."""
     slow, fast, *rest = run_both(SquaredL2(), sorts, C=0.02, epochs=40, eta=2.0)
-    shrinkage = 8 * 40 * np.log1p(2.0 / np.sqrt(40) * fast.rule.reg)
+    shrinkage = 8 * 40 * np.log1p(2.0 / np.sqrt(40) * fast.problem.reg)
     assert shrinkage > -5 * np.log(hot.SMALLEST_SCALE)
     assert_same(slow, fast, *rest)
 
@@ -233,10 +325,11 @@ def test_objective_from_the_cache_is_the_objective() -> None:
     assert fast.objective() == pytest.approx(fast.problem.objective(fast.weights()))
 
 
-def test_a_pass_goes_on_where_another_ended() -> None:
+@pytest.mark.parametrize("sums", [False, True])
+def test_a_pass_goes_on_where_another_ended(sums: bool) -> None:
     data = toy()
-    blocks = blocks_of(data["features"], "dfs")
-    terms = chain_terms(SparseMKL(), 3)
+    blocks = blocks_of(data["features"], "dfs", data["edges"])
+    terms = chain_terms(SparseMKL(), 5)
     problem = ChainProblem(
         blocks,
         data["starts"],
@@ -249,19 +342,24 @@ def test_a_pass_goes_on_where_another_ended() -> None:
     )
     rng = np.random.default_rng(0)
     orders = [rng.permutation(8) for _ in range(4)]
-    whole = ChainDescent(problem)
+    whole = ChainDescent(problem, sums=sums)
     parts: ChainProgress | None = None
     for order in orders:
         whole.run_pass(order, np.full(8, 0.2), rng)
-        part = ChainDescent(problem, parts)
+        part = ChainDescent(problem, parts, sums=sums)
         part.run_pass(order, np.full(8, 0.2), rng)
         parts = part.progress()
     one, other = whole.progress(), parts
     assert other is not None
     for a, b in ((one.last, other.last), (one.average, other.average)):
-        assert np.allclose(a.coef, b.coef)
-        assert np.allclose(a.table, b.table)
-        assert np.allclose(a.pairs, b.pairs)
+        for mine, its in zip(a.parts, b.parts, strict=True):
+            assert np.allclose(mine, its)
+
+
+def test_dual_averaging_goes_on_from_its_own_sums_only() -> None:
+    _, fast, *_ = run_both(SparseMKL(), "dfs")
+    with pytest.raises(ValueError, match="must go on from its own sums"):
+        ChainDescent(fast.problem, fast.progress(), sums=True)
 
 
 def test_coarse_gradients_are_unbiased() -> None:

@@ -53,7 +53,21 @@ def test_labels_are_added_as_a_column(model: str, tmp_path: Path) -> None:
         labeled
     ).read_text().strip()
     scores = json.loads(run(labeled, "--model", model, "--score", "--json"))
-    assert scores == {"tokens": 1.0, "sequences": 1.0}
+    assert (scores["tokens"], scores["sequences"]) == (1.0, 1.0)
+    assert all(line["f1"] == 1.0 for line in scores["labels"])
+
+
+def test_chunks_are_counted_by_type(tmp_path: Path) -> None:
+    train, model = tmp_path / "train.txt", str(tmp_path / "model")
+    train.write_text("the B-NP\ncat I-NP\nsleeps B-VP\n. O\n\ncats B-NP\nbark B-VP\n")
+    run("--train", str(train), "--model", model, "--seed", "0")
+    (tmp_path / "new.txt").write_text("the B-NP\ncat I-NP\nsleeps B-NP\n. O\n")
+    shown = run(str(tmp_path / "new.txt"), "--model", model, "--score")
+    assert shown.split("type ")[1].split("\n")[1].split() == [
+        *("NP", "2", "1", "1.0000", "0.5000", "0.6667")
+    ]
+    told = run(str(tmp_path / "new.txt"), "--model", model, "--score", "--json")
+    assert json.loads(told)["chunk_f1"] == pytest.approx(0.5)
 
 
 def test_numbers_are_arrays_and_kernels_can_be_named(tmp_path: Path) -> None:

@@ -23,7 +23,9 @@ from manykernels.norms import (
     SquaredPNorm,
     SumOf,
     Term,
+    kernel_weights,
     regularizer_value,
+    strong_convexity,
     successive_prox,
 )
 
@@ -132,3 +134,53 @@ def test_entries_need_entries() -> None:
         Term("entries").value(np.ones(2))
     with pytest.raises(ValueError, match="explicit features"):
         Term("entries").prox(np.ones(2), 0.1)
+
+
+@pytest.mark.parametrize(
+    "regularizer",
+    [
+        SquaredL2(),
+        GroupLasso(),
+        SparseMKL(),
+        SquaredPNorm(1.3),
+        PowerNorm(1.5),
+        PowerNorm(3.0),
+        ElasticNetMKL(0.3),
+        OverlappingGroups([(0, 1), (1, 2)], [1.0, 2.0]),
+        SumOf([SparseMKL(), GroupLasso()], [1.0, 0.1]),
+    ],
+    ids=lambda r: type(r).__name__,
+)
+def test_kernel_weights_are_inverse_slopes(regularizer: Regularizer) -> None:
+    """1 / beta_f is the derivative of the penalty by half the squared norm."""
+    norms, terms = np.array([0.5, 2.0, 1.2]), regularizer.terms()
+    for f, beta in enumerate(kernel_weights(terms, norms)):
+        values = []
+        for change in (1e-6, -1e-6):
+            moved = norms.copy()
+            moved[f] = np.sqrt(norms[f] ** 2 + 2.0 * change)
+            values.append(regularizer_value(terms, moved))
+        assert 1.0 / beta == pytest.approx((values[0] - values[1]) / 2e-6, rel=1e-6)
+
+
+def test_kernel_weights_of_blocks_at_zero() -> None:
+    norms = np.array([0.0, 2.0])
+    for regularizer in (GroupLasso(), SparseMKL(), SquaredPNorm(1.3), PowerNorm(3.0)):
+        weights = kernel_weights(regularizer.terms(), norms)
+        assert weights[0] == 0.0 < weights[1] < np.inf
+    assert not kernel_weights(SparseMKL().terms(), np.zeros(2)).any()
+    # No kernel weights stand for a block without a penalty.
+    alone = OverlappingGroups([(0,)]).terms()
+    assert kernel_weights(alone, np.array([1.0, 2.0])).tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("regularizer", [SquaredPNorm(1.3), ElasticNetMKL(0.3)])
+def test_strong_convexity_holds_on_segments(regularizer: Regularizer) -> None:
+    rng, terms = np.random.default_rng(0), regularizer.terms()
+    sigma = strong_convexity(terms, 3)
+    assert sigma > 0.0
+    for _ in range(200):
+        a, b = np.abs(rng.normal(size=(2, 3)))
+        middle = regularizer_value(terms, (a + b) / 2.0)
+        ends = regularizer_value(terms, a) + regularizer_value(terms, b)
+        assert ends / 2.0 - middle >= sigma / 8.0 * np.sum((a - b) ** 2) - 1e-12

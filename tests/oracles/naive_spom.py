@@ -11,7 +11,11 @@ from manykernels.norms import Term, successive_prox
 
 
 class NaiveSPOM:
-    """w as a list of (columns, labels) arrays; the last is the table of label pairs."""
+    """w as a list of (columns, labels) arrays; the last is the table of label pairs.
+
+    Before it come the tables of edges, (columns, labels * labels). With `sums` every
+    proximal step starts from the sum of all gradients (dual averaging).
+    """
 
     def __init__(
         self,
@@ -25,45 +29,73 @@ class NaiveSPOM:
         importance: np.ndarray | None = None,
         radius: float = np.inf,
         uses_pairs: bool = True,
+        edges: Sequence[np.ndarray] = (),
+        sums: bool = False,
     ) -> None:
-        self.features, self.starts, self.target = features, starts, target
+        self.features, self.edges = features, edges
+        self.starts, self.target = starts, target
         self.terms, self.reg, self.loss = terms, reg, loss
-        self.radius, self.uses_pairs = radius, uses_pairs
+        self.radius, self.uses_pairs, self.sums = radius, uses_pairs, sums
         n_chains = len(starts) - 1
         self.importance = np.ones(n_chains) if importance is None else importance
         self.w = [np.zeros((phi.shape[1], n_labels)) for phi in features]
+        self.w += [np.zeros((psi.shape[1], n_labels**2)) for psi in edges]
         self.w.append(np.zeros((n_labels, n_labels)))
+        self.total = [np.zeros(w.shape) for w in self.w]
         self.seen: list[list[np.ndarray]] = []
 
     def visit(self, chain: int, eta: float) -> None:
         self.seen.append([block.copy() for block in self.w])
-        gradient = self.gradient(chain)
-        move = eta * self.importance[chain]
-        stepped = [w - move * g for w, g in zip(self.w, gradient, strict=True)]
-        self.w = successive_prox(self.terms, stepped, eta * self.reg)
+        gradient = [self.importance[chain] * g for g in self.gradient(chain)]
+        for total, g in zip(self.total, gradient, strict=True):
+            total += g
+        stepped = [w - eta * g for w, g in zip(self.w, gradient, strict=True)]
+        due = eta * self.reg
+        if self.sums:
+            stepped, due = [-eta * total for total in self.total], due * len(self.seen)
+        self.w = successive_prox(self.terms, stepped, due)
         length = np.sqrt(sum(np.sum(w**2) for w in self.w))
         if length > self.radius:
             self.w = [self.radius / length * w for w in self.w]
 
+    def scores(self, chain: int, w: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """Of labels, and of label pairs at every position."""
+        part = slice(self.starts[chain], self.starts[chain + 1])
+        n_labels, n = len(w[-1]), len(self.features)
+        unary = sum(
+            phi[part] @ block for phi, block in zip(self.features, w[:n], strict=True)
+        )
+        tables = np.broadcast_to(w[-1], (len(unary), n_labels, n_labels)).copy()
+        for psi, block in zip(self.edges, w[n:-1], strict=True):
+            tables += (psi[part] @ block).reshape(tables.shape)
+        return unary, tables
+
     def gradient(self, chain: int) -> list[np.ndarray]:
         part = slice(self.starts[chain], self.starts[chain + 1])
         target = self.target[part]
-        rows = [phi[part] for phi in self.features]
-        unary = sum(phi @ w for phi, w in zip(rows, self.w[:-1], strict=True))
-        n_labels = self.w[-1].shape[0]
-        true = np.eye(n_labels)[target]
+        unary, tables = self.scores(chain, self.w)
+        true, true_pairs = indicators(target, len(self.w[-1]))
         if self.loss == "crf":
-            found = marginals(unary, self.w[-1])
-            extra, pairs = found.labels - true, found.pairs.copy()
+            found = marginals(unary, tables)
+            extra, pairs = found.labels - true, found.pairs - true_pairs
         else:
-            worst, _ = cost_augmented(unary, self.w[-1], target)
-            extra = np.eye(n_labels)[worst] - true
-            pairs = np.zeros((n_labels, n_labels))
-            np.add.at(pairs, (worst[:-1], worst[1:]), 1.0)
-        np.subtract.at(pairs, (target[:-1], target[1:]), 1.0)
-        if not self.uses_pairs:
-            pairs[:] = 0.0
-        return [*(phi.T @ extra for phi in rows), pairs]
+            worst, _ = cost_augmented(unary, tables, target)
+            labels, found_pairs = indicators(worst, len(self.w[-1]))
+            extra, pairs = labels - true, found_pairs - true_pairs
+        flat = pairs.reshape(len(target), -1)
+        return [
+            *(phi[part].T @ extra for phi in self.features),
+            *(psi[part].T @ flat for psi in self.edges),
+            pairs.sum(axis=0) * self.uses_pairs,
+        ]
 
     def average(self) -> list[np.ndarray]:
         return [np.mean(blocks, axis=0) for blocks in zip(*self.seen, strict=True)]
+
+
+def indicators(labels: np.ndarray, n_labels: int) -> tuple[np.ndarray, np.ndarray]:
+    """1 at every label, and at every pair of labels at its second position."""
+    pairs = np.zeros((len(labels), n_labels, n_labels))
+    for t in range(1, len(labels)):
+        pairs[t, labels[t - 1], labels[t]] = 1.0
+    return np.eye(n_labels)[labels], pairs

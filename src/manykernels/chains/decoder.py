@@ -1,9 +1,10 @@
 r"""Chains of labels: the best one, the costliest one, and marginals.
 
 The set is all label sequences y of length L; the score of one is
-:math:`\sum_t u_{t, y_t} + \sum_{t>1} T_{y_{t-1}, y_t}`. All functions take one chain,
-or many laid end to end, of which chain n has the positions
-``starts[n]:starts[n + 1]``.
+:math:`\sum_t u_{t, y_t} + \sum_{t>1} T_{t, y_{t-1}, y_t}`. Transitions T are one table
+for all positions, or one for each, which then scores the step to it from the position
+before (that of a chain's first position is not used). All functions take one chain, or
+many laid end to end, of which chain n has the positions ``starts[n]:starts[n + 1]``.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class Marginals(NamedTuple):
     """Probabilities under p(y) proportional to exp(score)."""
 
     labels: Array  # (positions, labels): P(y_t = k)
-    pairs: Array  # (labels, labels): expected number of times that k follows j
+    pairs: Array  # as the transitions: expected number of times that k follows j
     log_partition: Array  # (chains,): log sum over y of exp(score)
 
 
@@ -33,7 +34,7 @@ def viterbi(unary: Any, transitions: Any, starts: Any = None) -> Labels:
     Parameters
     ----------
     unary : array of shape (positions, labels)
-    transitions : array of shape (labels, labels)
+    transitions : array of shape (labels, labels) or (positions, labels, labels)
         Row: the label before. Minus infinity forbids a pair.
     starts : array of shape (chains + 1,), optional
         One chain if not given.
@@ -99,12 +100,12 @@ def marginals(unary: Any, transitions: Any, starts: Any = None) -> Marginals:
     >>> found.labels.round(2).tolist(), found.log_partition.round(3).tolist()
     ([[0.25, 0.75]], [1.386])
     """
+    one_table = np.ndim(transitions) == 2
     unary, transitions, starts = _checked(unary, transitions, starts)
-    n_labels = unary.shape[1]
-    chances, pairs = np.empty(unary.shape), np.zeros((n_labels, n_labels))
+    chances, pairs = np.empty(unary.shape), np.zeros(transitions.shape)
     totals = np.empty(len(starts) - 1)
     hot.many_marginals(unary, transitions, starts, chances, pairs, totals)
-    return Marginals(chances, pairs, totals)
+    return Marginals(chances, pairs[0] if one_table else pairs, totals)
 
 
 def log_partition(unary: Any, transitions: Any, starts: Any = None) -> Array:
@@ -121,6 +122,36 @@ def log_partition(unary: Any, transitions: Any, starts: Any = None) -> Array:
     return totals
 
 
+def k_best(
+    unary: Any, transitions: Any, k: int, starts: Any = None
+) -> list[tuple[Labels, Array]]:
+    """The k best label sequences of every chain, best first, and their scores.
+
+    Exact. A chain that has fewer sequences, or fewer that are allowed, gives fewer.
+
+    Returns
+    -------
+    list of (labels of shape (found, length), scores of shape (found,)), one per chain
+
+    Examples
+    --------
+    >>> labels, scores = k_best([[1.0, 0.0], [0.0, 0.5]], np.zeros((2, 2)), 3)[0]
+    >>> labels.tolist(), scores.tolist()
+    ([[0, 1], [0, 0], [1, 1]], [1.5, 1.0, 0.5])
+    """
+    unary, transitions, starts = _checked(unary, transitions, starts)
+    found = []
+    for a, b in zip(starts[:-1], starts[1:], strict=True):
+        own = transitions[a:b] if len(transitions) > 1 else transitions
+        # As many beginnings as there are sequences are enough, and take no more room.
+        most = k if b - a >= 63 else min(k, unary.shape[1] ** int(b - a))
+        labels, scores = np.zeros((most, b - a), np.int64), np.empty(most)
+        hot.k_best_paths(unary[a:b], own, labels, scores)
+        exists = scores > -np.inf
+        found.append((labels[exists], scores[exists]))
+    return found
+
+
 def hamming_cost(n_labels: int) -> Array:
     """1 for a wrong label, 0 for the right one.
 
@@ -135,11 +166,14 @@ def hamming_cost(n_labels: int) -> Array:
 def _checked(unary: Any, transitions: Any, starts: Any) -> tuple[Array, Array, Labels]:
     unary = np.ascontiguousarray(unary, dtype=np.float64)
     transitions = np.ascontiguousarray(transitions, dtype=np.float64)
-    if unary.ndim != 2 or transitions.shape != (unary.shape[1],) * 2:
+    tables = transitions if transitions.ndim == 3 else transitions[None]
+    pair, counts = (unary.shape[-1],) * 2, {1, len(unary)}
+    if unary.ndim != 2 or tables.shape[1:] != pair or len(tables) not in counts:
         raise ValueError(
             "expected scores of shape (positions, labels) and transitions of shape "
-            f"(labels, labels), got {unary.shape} and {transitions.shape}; one row of "
-            "scores belongs to each position."
+            "(labels, labels) or (positions, labels, labels), got "
+            f"{unary.shape} and {transitions.shape}; one row of scores belongs to each "
+            "position."
         )
     if starts is None:
         starts = [0, len(unary)]
@@ -151,4 +185,4 @@ def _checked(unary: Any, transitions: Any, starts: Any) -> tuple[Array, Array, L
             f"({len(unary)}), got {starts.tolist()[:5]}...; a chain has at least one "
             "position."
         )
-    return unary, transitions, starts
+    return unary, tables, starts

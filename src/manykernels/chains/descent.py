@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +27,13 @@ from manykernels.hot.chain import (
 from manykernels.norms.regularizers import term_codes
 
 
-@storable(last=Part(ChainWeights), total=Maybe(Part(ChainWeights)), n_steps=Count())
+@storable(
+    last=Part(ChainWeights),
+    total=Maybe(Part(ChainWeights)),
+    n_steps=Count(),
+    pushes=Maybe(Part(ChainWeights)),
+    n_left_out=Count(),
+)
 @dataclass(frozen=True)
 class ChainProgress:
     """Where an online method stands: what it needs to go on."""
@@ -34,18 +41,34 @@ class ChainProgress:
     last: ChainWeights
     total: ChainWeights | None  # sum of the models before each step
     n_steps: int
+    pushes: ChainWeights | None = None  # of dual averaging: minus all gradients' sum
+    n_left_out: int = 0  # first steps whose models are not in the sum
 
     @property
     def average(self) -> ChainWeights:
-        """The mean of all models so far."""
-        if self.total is None or self.n_steps == 0:
+        """The mean of all models in the sum."""
+        count = self.n_steps - self.n_left_out
+        if self.total is None or count <= 0:
             return self.last
-        return self.total.times(1.0 / self.n_steps)
+        return self.total.times(1.0 / count)
 
     def with_positions(self, n_new: int) -> ChainProgress:
         """The same model with new positions, which have no coefficients yet."""
-        total = None if self.total is None else self.total.with_positions(n_new)
-        return ChainProgress(self.last.with_positions(n_new), total, self.n_steps)
+        return self.each(lambda part: part.with_positions(n_new))
+
+    def each(self, change: Callable[[ChainWeights], ChainWeights]) -> ChainProgress:
+        """The same change to all that was learned."""
+        total, pushes = (
+            None if part is None else change(part) for part in (self.total, self.pushes)
+        )
+        last, left_out = change(self.last), self.n_left_out
+        return ChainProgress(last, total, self.n_steps, pushes, left_out)
+
+    def support(self) -> NDArray[np.intp]:
+        """Positions with coefficients."""
+        parts = (self.last, self.total, self.pushes)
+        used = [np.any(part.coef, axis=(0, 2)) for part in parts if part is not None]
+        return np.flatnonzero(np.any(used, axis=0))
 
 
 class ChainDescent:
@@ -58,6 +81,13 @@ class ChainDescent:
         Go on from there.
     averaged : bool
         Whether the sum of all models is kept.
+    radius : float
+        Of the ball that holds all models.
+    sums : bool
+        Dual averaging: v_f is minus the sum of all gradients.
+    pruned : bool
+        The average is zero where the current model is: it would bring back what was
+        there before a penalty has pruned it.
     """
 
     def __init__(
@@ -67,8 +97,10 @@ class ChainDescent:
         *,
         averaged: bool = True,
         radius: float = np.inf,
+        sums: bool = False,
+        pruned: bool = False,
     ) -> None:
-        self.problem = problem
+        self.problem, self.pruned = problem, pruned
         self.starts = np.ascontiguousarray(problem.starts, np.int64)
         self.target = np.ascontiguousarray(problem.target, np.int64)
         self.terms = term_codes(problem.terms, problem.blocks.n_blocks + 1)
@@ -76,15 +108,16 @@ class ChainDescent:
         self.importance = problem.chain_weight / mean
         self.cost = problem.loss.cost_table(problem.n_labels)
         self.n_steps = 0 if start is None else start.n_steps
+        self.n_left_out = 0 if start is None else start.n_left_out
         self.rule = PassRule(
-            problem.reg,
             radius,
             problem.loss.name == "crf",
             averaged,
             problem.uses_pairs,
             problem.loss.coarse,
+            sums,
         )
-        self.state = _initial_state(problem, start, averaged)
+        self.state = _initial_state(problem, start, averaged, sums)
         longest = int(np.diff(problem.starts).max(initial=1))
         self.space = sum_space(longest, problem.n_labels) if self.rule.crf else None
 
@@ -106,6 +139,7 @@ class ChainDescent:
             self.terms,
             order,
             steps,
+            self.dues(steps),
             self.cost,
             draws,
             self.space,
@@ -113,6 +147,20 @@ class ChainDescent:
         self.n_steps += len(order)
         self.refresh()
         return int(updates), float(losses) / max(len(order), 1)
+
+    def forget_average(self) -> None:
+        """Leave all models so far out of the average."""
+        kernels, features, edges, pairs, blocks = self.state
+        for held in (kernels, features, edges, pairs):
+            held.total[:] = 0.0
+            held.lag[:] = 0.0
+        blocks.clock[:] = 0.0
+        self.n_left_out = self.n_steps
+
+    def dues(self, steps: Array) -> Array:
+        """Factors of the regularizer: of one step, or of all so far for their sum."""
+        asked = self.n_steps + 1 + np.arange(len(steps)) if self.rule.sums else 1.0
+        return np.asarray(self.problem.reg * asked * steps)
 
     def refresh(self) -> None:
         """Norms of kernel blocks anew: the running ones drift by rounding."""
@@ -128,7 +176,7 @@ class ChainDescent:
         scale = self.state.blocks.scale
         factors = scale[kernels.block]
         scores = np.einsum("f,kfi->ik", factors, kernels.scores, dtype=np.float64)
-        table = self._feature_scales()[:, None] * features.table
+        table = self._scaled(features)
         for f, block in enumerate(self.problem.blocks.columns):
             scores += (
                 block @ table[features.table_start[f] : features.table_start[f + 1]]
@@ -142,10 +190,10 @@ class ChainDescent:
 
     def objective(self) -> float:
         """Primal value of the current model, from the cache."""
-        weights = self.weights(kernels=False)
-        entries = self.problem.blocks.entry_norms(weights)
-        norms = self.block_norms()
-        return self.problem.value(self.unary(), weights.pairs, norms, entries)
+        weights, blocks = self.weights(kernels=False), self.problem.blocks
+        scores = blocks.with_edges(self.unary(), weights)
+        entries = blocks.entry_norms(weights)
+        return self.problem.value(scores, self.block_norms(), entries)
 
     def weights(self, kernels: bool = True) -> ChainWeights:
         """The current model; without kernel coefficients if these are not needed."""
@@ -153,24 +201,31 @@ class ChainDescent:
         coef = state.kernels.coef[:0]
         if kernels:
             coef = scale[state.kernels.block][:, None, None] * state.kernels.coef
-        table = self._feature_scales()[:, None] * state.features.table
-        return ChainWeights(coef, table, scale[-1] * state.pairs.table)
+        tables = self._scaled(state.features), self._scaled(state.edges)
+        return ChainWeights(coef, tables[0], scale[-1] * state.pairs.table, tables[1])
 
     def progress(self) -> ChainProgress:
         """The current model, and the sum of all before it."""
-        state, total = self.state, None
+        kernels, features, edges, pairs, blocks = self.state
+        last, total, pushes = self.weights(), None, None
         if self.rule.averaged:
-            for block in range(len(state.blocks.scale)):
-                rescale_block(state, True, block, 1.0)
-            sums = (state.kernels.total, state.features.total, state.pairs.total)
-            total = ChainWeights(*(part.copy() for part in sums))
-        return ChainProgress(self.weights(), total, self.n_steps)
+            for block in range(len(blocks.scale)):
+                rescale_block(self.state, True, block, 1.0)
+            total = _copied(kernels.total, features.total, pairs.total, edges.total)
+            total = total.where(last) if self.pruned else total
+        if self.rule.sums:
+            pushes = _copied(kernels.coef, features.table, pairs.table, edges.table)
+        return ChainProgress(last, total, self.n_steps, pushes, self.n_left_out)
 
-    def _feature_scales(self) -> Array:
-        """The scale of every row of the table of feature weights."""
-        features = self.state.features
+    def _scaled(self, features: FeatureBlocks) -> Array:
+        """w of explicit features: every row of the table by its block's scale."""
         scale = self.state.blocks.scale[features.block]
-        return np.repeat(scale, np.diff(features.table_start))
+        rows = np.repeat(scale, np.diff(features.table_start))
+        return np.asarray(rows[:, None] * features.table)
+
+
+def _copied(*parts: Array) -> ChainWeights:
+    return ChainWeights(*(part.copy() for part in parts))
 
 
 def _sorted(matrix: Any) -> Any:
@@ -197,25 +252,48 @@ def _joined(parts: list[Any], dtype: Any) -> NDArray[Any]:
 
 
 def _initial_state(
-    problem: ChainProblem, start: ChainProgress | None, averaged: bool
+    problem: ChainProblem, start: ChainProgress | None, averaged: bool, sums: bool
 ) -> ChainState:
     """The problem's values and a model on them, as arrays for compiled loops."""
     blocks, n_labels = problem.blocks, problem.n_labels
     zero = ChainWeights.zero(blocks, n_labels)
-    at = zero if start is None else start.last
-    total = zero
-    if start is not None:
-        # Without a sum, all earlier models count as the last of them.
-        total = start.total or start.last.times(float(start.n_steps))
+    start = ChainProgress(zero, zero, 0, zero) if start is None else start
+    at = _summed(start) if sums else start.last
+    # Without a sum, all earlier models count as the last of them.
+    total = start.total or start.last.times(float(start.n_steps - start.n_left_out))
     if not averaged:
         # One row each, so that compiled code always has something to point at.
-        total = ChainWeights(np.zeros((1, 0, n_labels)), zero.table[:0], zero.pairs[:0])
+        none = (zero.table[:0], zero.pairs[:0], zero.edges[:0])
+        total = ChainWeights(np.zeros((1, 0, n_labels)), *none)
+    norms = blocks.block_norms(at)
+    scale = np.ones(len(norms))
+    if sums:
+        np.divide(blocks.block_norms(start.last), norms, out=scale, where=norms > 0.0)
+    features = (blocks.feature_block, blocks.columns, blocks.table_start)
+    edges = (blocks.edge_block, blocks.edge_columns, blocks.edge_start)
     return ChainState(
         _kernel_blocks(blocks, at.coef, total.coef),
-        _feature_blocks(blocks, at.table, total.table),
+        _feature_blocks(*features, blocks.n_positions, at.table, total.table),
+        _feature_blocks(*edges, blocks.n_positions, *_pair_outputs(at, total)),
         PairBlock(*_with_average(at.pairs, total.pairs)),
-        _block_norms(blocks.block_norms(at) ** 2),
+        _block_norms(scale, norms**2),
     )
+
+
+def _summed(start: ChainProgress) -> ChainWeights:
+    """Minus the sum of all gradients so far."""
+    if start.pushes is None:
+        raise ValueError(
+            "dual averaging must go on from its own sums of gradients, got a model "
+            "that was learned in another way; begin a new fit."
+        )
+    return start.pushes
+
+
+def _pair_outputs(*models: ChainWeights) -> list[Array]:
+    """Tables of edges with one column per label pair, also where they are empty."""
+    n_outputs = models[0].pairs.size
+    return [model.edges.reshape(-1, n_outputs) for model in models]
 
 
 def _kernel_blocks(blocks: ChainBlocks, coef: Array, total: Array) -> KernelBlocks:
@@ -236,23 +314,30 @@ def _kernel_blocks(blocks: ChainBlocks, coef: Array, total: Array) -> KernelBloc
     )
 
 
-def _feature_blocks(blocks: ChainBlocks, table: Array, total: Array) -> FeatureBlocks:
-    columns, offsets = blocks.columns, blocks.table_start[:-1]
+def _feature_blocks(
+    block: Sequence[int],
+    columns: list[Any],
+    table_start: NDArray[np.int64],
+    n_positions: int,
+    table: Array,
+    total: Array,
+) -> FeatureBlocks:
+    offsets = table_start[:-1]
     rows = [m.indices + offset for m, offset in zip(columns, offsets, strict=True)]
     return FeatureBlocks(
-        np.array(blocks.feature_block, np.int64),
-        _stacked_starts(columns, blocks.n_positions),
+        np.array(block, np.int64),
+        _stacked_starts(columns, n_positions),
         _joined(rows, np.int32),
         _joined([matrix.data for matrix in columns], np.float64),
-        blocks.table_start,
+        table_start,
         *_with_average(table, total),
     )
 
 
-def _block_norms(squares: Array) -> BlockNorms:
+def _block_norms(scale: Array, squares: Array) -> BlockNorms:
     n = len(squares)
     visit = (np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n, np.bool_))
-    return BlockNorms(np.ones(n), squares, np.zeros(n), *visit)
+    return BlockNorms(scale, squares, np.zeros(n), *visit)
 
 
 def _with_average(values: Array, total: Array) -> tuple[Array, Array, Array]:

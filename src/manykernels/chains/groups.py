@@ -1,4 +1,4 @@
-"""One kernel, or several, for every group of attributes of tokens."""
+"""Which kernels a labeler has: on labels, on pairs of labels, by groups of columns."""
 
 from __future__ import annotations
 
@@ -7,8 +7,29 @@ from dataclasses import replace
 from typing import Any
 
 from manykernels.inputs.groups import kernel_templates
-from manykernels.kernels import Kernel
+from manykernels.kernels import Kernel, Linear, as_kernels
 from manykernels.kernels.columns import Columns, exact, matching
+
+MOST_ATTRIBUTES = 200  # of tokens that get a kernel each by default
+
+
+def label_kernels(
+    kernels: Any, groups: Any, names: Sequence[str] | None
+) -> list[Kernel]:
+    """The kernels that score labels; `names` are the columns of tokens, if any."""
+    specs: list[Kernel] = as_kernels(kernels)
+    if kernels is None and names is not None:
+        specs = [Linear()] if groups else attribute_kernels(names)
+    return specs if groups is None else grouped_kernels(groups, specs, names)
+
+
+def edge_kernels(edges: Any, names: Sequence[str] | None) -> list[Kernel]:
+    """The kernels that score pairs of labels."""
+    if edges is None:
+        return []
+    if isinstance(edges, Mapping):
+        return grouped_kernels(edges, [Linear()], names)
+    return as_kernels(edges)
 
 
 def grouped_kernels(
@@ -49,6 +70,29 @@ def grouped_kernels(
         for group, rule in groups.items()
         for columns in [_columns(group, rule, names)]
         for kernel in templates
+    ]
+
+
+def attribute_kernels(names: Sequence[str]) -> list[Kernel]:
+    """A linear kernel for every attribute of tokens; one for all if there are too many.
+
+    The attribute of a column is what stands before its "=".
+
+    Examples
+    --------
+    >>> [(k.label, k.columns) for k in attribute_kernels(["bias", "word=a", "word=b"])]
+    [('linear@bias', ('bias',)), ('linear@word', ('word=*',))]
+    """
+    patterns: dict[str, dict[str, None]] = {}
+    for name in names:
+        attribute, is_text, _ = name.partition("=")
+        pattern = exact(attribute) + ("=*" if is_text else "")
+        patterns.setdefault(attribute, {})[pattern] = None
+    if not 1 < len(patterns) <= MOST_ATTRIBUTES:
+        return [Linear()]
+    return [
+        Linear(columns=tuple(chosen), name=f"linear@{attribute}")
+        for attribute, chosen in patterns.items()
     ]
 
 

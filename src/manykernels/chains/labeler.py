@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -13,8 +14,7 @@ from manykernels.base import stored
 from manykernels.base.machine import parse_bytes
 from manykernels.base.stored import Maybe, Part, require_all
 from manykernels.chains.decoder import marginals, viterbi
-from manykernels.chains.descent import ChainDescent
-from manykernels.chains.groups import grouped_kernels
+from manykernels.chains.groups import edge_kernels, label_kernels
 from manykernels.chains.inputs import (
     Positions,
     TokenColumns,
@@ -24,10 +24,18 @@ from manykernels.chains.inputs import (
     read_weights,
     require_labels,
 )
-from manykernels.chains.losses import chain_loss
+from manykernels.chains.metrics import sequence_metric
 from manykernels.chains.model import SequenceKernels, SequenceModel
 from manykernels.chains.online_proximal import ChainEpoch, OnlineProximal
-from manykernels.chains.problem import ChainBlocks, ChainProblem, chain_terms
+from manykernels.chains.readable import ReadableWeights
+from manykernels.chains.scores import LabeledSequence, ScoredChains, best_sequences
+from manykernels.chains.training import (
+    Learned,
+    Learning,
+    Sequences,
+    kept_kernels,
+    require_online,
+)
 from manykernels.files import Saved, by_weight
 from manykernels.inputs.data import check_same_classes
 from manykernels.inputs.parameters import (
@@ -44,12 +52,13 @@ from manykernels.inputs.parameters import (
 )
 from manykernels.inputs.reporting import progress_callback
 from manykernels.inputs.whole import whole_or_nothing
-from manykernels.kernels import Kernel, Linear, approximate_kernels, as_kernels
+from manykernels.kernels import Kernel, approximate_kernels
 from manykernels.norms.regularizers import REGULARIZERS
 
 RULES: Rules = {
     "regularizer": OneOf(*REGULARIZERS, method="terms"),
     "C": Number(largest=MODERATE),
+    "refit_C": Number(largest=MODERATE, optional=True),
     "loss": OneOf("hinge", "crf"),
     "transitions": OneOf("fixed", "learned", "none"),
     "window": Whole(0, optional=True, example=1),
@@ -64,20 +73,22 @@ RULES: Rules = {
 }
 
 
-class SequenceLabeler(Saved, BaseEstimator):
+class SequenceLabeler(ReadableWeights, Saved, BaseEstimator):
     r"""Label every position of a sequence; learn the weight of every kernel on the way.
 
-    A sequence of labels scores :math:`\sum_t s(x_t)_{y_t} + \sum_t T_{y_{t-1}, y_t}`
-    with s from all kernels. Minimizes :math:`\lambda \Omega(w)` plus the mean loss of
-    the sequences with SPOM, an online proximal method.
+    A sequence of labels scores :math:`\sum_t s(x_t)_{y_t} + \sum_t
+    (T + e(x_t))_{y_{t-1}, y_t}` with s from all kernels, and e from those of `edges`.
+    Minimizes :math:`\lambda \Omega(w)` plus the mean loss of the sequences with SPOM,
+    an online proximal method.
 
     Parameters
     ----------
     kernels : None, str, Kernel or list of these
         Kernels on the features of a position, see :mod:`manykernels.kernels`. Linear
         and approximate ones work on explicit features, also sparse; compact ones on
-        sparse matrices. None takes a linear kernel for token dicts, and otherwise a
-        linear, a quadratic and three Gaussian ones.
+        sparse matrices. None takes a linear kernel for each attribute of token dicts
+        (for all together if there are more than 200), and otherwise a linear, a
+        quadratic and three Gaussian ones.
     regularizer : str or regularizer, default="sparse_mkl"
         "sparse_mkl", "group_lasso", "squared_l2" (all kernels alike), "elastic_net",
         "squared_p", "power", "sparse_group_lasso", or an object of
@@ -99,6 +110,13 @@ class SequenceLabeler(Saved, BaseEstimator):
         Only for token dicts: the kernels once for every group of columns. A name goes
         to a pattern (``"word=*"``), a prefix (``"word="``) or a function that takes a
         column's name and says whether it belongs.
+    edges : str, Kernel, list of these or dict, optional
+        Features that score a label together with the one before: linear or approximate
+        kernels, or groups of token attributes as above. Each is one more block, whose
+        weight competes with the kernels'; memory grows with the square of the labels.
+    refit_C : float, optional
+        Learn twice: first by dual averaging, which drops kernels, and then with this C
+        and "squared_l2" from those that are left. None learns once.
     max_iter : int, optional
         Epochs; those of the solver, 20, if not given.
     solver : OnlineProximal, optional
@@ -123,16 +141,26 @@ class SequenceLabeler(Saved, BaseEstimator):
     ----------
     classes_ : array of shape (n_labels,)
     kernel_weights_ : array of shape (n_kernels,)
-        Norms of the kernels' parts, divided by their sum.
+        beta of the kernel sum_f beta_f K_f that was learned, divided by their sum: the
+        norms of the kernels' parts to the power 2 - q for a q-norm, all alike for
+        "squared_l2".
+    kernel_norms_ : array of shape (n_kernels,)
+        Norms of the kernels' parts.
     kernel_names_ : list of str
+    edge_weights_ : array of shape (n_edges,)
+        The same for `edges`, divided by the sum of the kernels'.
+    edge_names_ : list of str
+    dropped_kernels_ : list of str
+        Kernels and edges that the first of two fits has dropped, with `refit_C`.
     transitions_ : array of shape (n_labels, n_labels)
         Score of each label (column) after another (row).
     transition_weight_ : float
-        Norm of the transitions, divided by the sum of the kernels' norms.
+        The beta of the transitions, divided by the sum of the kernels'.
     objective_ : float
         Of the chosen model on the training sequences.
     history_ : list of ChainEpoch
-        epoch, time, objective, mean loss met on the way, updates.
+        epoch, time, objective, mean loss met on the way, updates; that of the first of
+        two fits is `selection_history_`.
     n_iter_, n_features_in_ : int
     eta0_ : float
     feature_names_in_ : array of str
@@ -158,7 +186,11 @@ class SequenceLabeler(Saved, BaseEstimator):
         "_model": Part(SequenceModel),
         "_columns": Maybe(Part(TokenColumns)),
         "kernel_weights_": stored.Floats("kernels", low=0.0),
+        "kernel_norms_": stored.Floats("kernels", low=0.0),
+        "edge_weights_": stored.Floats("edges", low=0.0),
         "transition_weight_": stored.Real(low=0.0),
+        "dropped_kernels_": stored.ListOf(Part(str)),
+        "selection_history_": stored.ListOf(Part(ChainEpoch)),
         "objective_": stored.Real(nan=True),
         "eta0_": stored.Real(low=0.0),
         "history_": stored.ListOf(Part(ChainEpoch)),
@@ -176,6 +208,8 @@ class SequenceLabeler(Saved, BaseEstimator):
         cost: Any = None,
         window: int | None = None,
         groups: Any = None,
+        edges: Any = None,
+        refit_C: float | None = None,
         max_iter: int | None = None,
         solver: OnlineProximal | None = None,
         approximate: str | None = None,
@@ -195,6 +229,8 @@ class SequenceLabeler(Saved, BaseEstimator):
         self.cost = cost
         self.window = window
         self.groups = groups
+        self.edges = edges
+        self.refit_C = refit_C
         self.max_iter = max_iter
         self.solver = solver
         self.approximate = approximate
@@ -221,21 +257,24 @@ class SequenceLabeler(Saved, BaseEstimator):
         callback = progress_callback(self.verbose, None, self.callback)
         positions, labels = self._read_training(X, y)
         classes = require_labels(labels)
-        target = known_labels(labels, classes)
         weight = read_weights(sample_weight, positions.n_sequences)
-        solver = self._solver()
-        kernels = self._fit_kernels(positions.table)
-        blocks = kernels.blocks(
-            kernels.training_features(), positions.table.shape[0], self.memory_limit
-        )
-        problem = self._problem(blocks, positions.starts, target, len(classes), weight)
-        result = solver.solve(problem, callback=callback)
-        model = SequenceModel.keep_support(
-            kernels, result.progress, solver.average, positions.n_sequences, 0
-        )
-        self.classes_, self.eta0_ = classes, result.eta0
-        self.objective_ = result.objective
-        return self._store(model, result.block_norms, result.history)
+        data = Sequences(positions, known_labels(labels, classes), weight)
+        learning, specs = self._learning(), self._specs()
+        dropped: list[str] = []
+        selection: list[ChainEpoch] = []
+        if self.refit_C is not None:
+            kernels = self._fit_kernels(*specs, positions.table)
+            first = self._learning(select=True).fit(
+                kernels, data, len(classes), callback
+            )
+            specs, dropped = kept_kernels(specs, kernels, first.norms)
+            selection = first.history
+        kernels = self._fit_kernels(*specs, positions.table)
+        learned = learning.fit(kernels, data, len(classes), callback)
+        self.classes_, self.eta0_ = classes, learned.eta0
+        self.objective_, self.dropped_kernels_ = learned.objective, dropped
+        self.selection_history_ = selection
+        return self._store(learned, learned.history)
 
     @whole_or_nothing
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> SequenceLabeler:
@@ -258,20 +297,23 @@ class SequenceLabeler(Saved, BaseEstimator):
             positions = self._read(X)
             labels, known = read_labels(y, positions), self.classes_
             check_same_classes(classes, known)
-        target = known_labels(labels, known)
-        solver = self._solver()
-        if solver.eta0 == "auto":
-            raise ValueError(
-                "eta0 must be a number for partial_fit, got 'auto', which needs more "
-                "than one epoch; choose for instance 0.1."
-            )
+        data = Sequences(positions, known_labels(labels, known), np.empty(0))
+        learning = self._learning()
+        require_online(learning.solver, self.refit_C if past is None else None)
         if past is None:
-            kernels = self._fit_kernels(positions.table)
-            past = SequenceModel.empty(kernels, solver.average, len(known))
+            kernels = self._fit_kernels(*self._specs(), positions.table)
+            solver = learning.solver
+            kept = (bool(solver.average), solver.sums)
+            past = SequenceModel.empty(kernels, *kept, len(known))
+            self.dropped_kernels_, self.selection_history_ = [], []
         else:
             kernels = past.kernels.extend(positions.table)
-        self._learn_once(past, kernels, positions, target, solver, known)
-        return self
+        learned = learning.go_on(past, kernels, data, len(known), self.random_state)
+        history = list(getattr(self, "history_", []))
+        history.append(learned.history[0]._replace(epoch=len(history) + 1))
+        self.classes_ = known
+        self.objective_, self.eta0_ = learned.objective, learned.eta0
+        return self._store(learned, history)
 
     def predict(self, X: Any) -> list[np.ndarray]:
         """The labels of the highest score, one array per sequence."""
@@ -289,70 +331,61 @@ class SequenceLabeler(Saved, BaseEstimator):
                 "loss='crf' for probabilities."
             )
         positions = self._read(X)
-        scores = self._model.scores(positions.table)
-        found = marginals(scores, self.transitions_, positions.starts)
-        return positions.split(found.labels)
+        found = np.empty((positions.table.shape[0], len(self.classes_)))
+        for part in self._parts(positions):
+            found[part.rows] = marginals(*part[1:]).labels
+        return positions.split(found)
+
+    def predict_best(self, X: Any, k: int = 5) -> list[list[LabeledSequence]]:
+        """The k best label sequences of every sequence, best first.
+
+        Returns
+        -------
+        list of lists of LabeledSequence(labels, score, probability)
+            Fewer where fewer exist. The probability of the whole sequence of labels is
+            known with loss="crf" only, else None.
+        """
+        Whole(example=5).check("k", k)
+        positions = self._read(X)
+        return [
+            chain
+            for part in self._parts(positions)
+            for chain in best_sequences(part, k, self.classes_, self.loss == "crf")
+        ]
 
     def position_scores(self, X: Any) -> list[np.ndarray]:
-        """Scores of each label at each position, without the transitions."""
+        """Scores of each label at each position, without those of label pairs."""
         positions = self._read(X)
-        return positions.split(self._model.scores(positions.table))
+        return positions.split(self._model.unary(positions.table))
 
-    def score(self, X: Any, y: Any) -> float:
-        """Share of the positions that get their label."""
-        return float(self._compare(X, y)[0].mean())
+    def score(self, X: Any, y: Any, scoring: Any = "tokens") -> float:
+        """How good the predicted labels are, between 0 and 1.
 
-    def score_sequences(self, X: Any, y: Any) -> float:
-        """Share of the sequences without any wrong label."""
-        right, positions = self._compare(X, y)
-        return float(np.mean([part.all() for part in positions.split(right)]))
+        Parameters
+        ----------
+        X : list of sequences
+        y : list of label sequences
+        scoring : {"tokens", "sequences", "chunks"} or callable
+            Share of the positions that get their label, share of the sequences without
+            any wrong label, F1 of whole chunks or entities (labels such as "B-NP",
+            "I-NP", "O"), or a function of true and predicted label sequences.
+        """
+        positions = self._read(X)
+        read_labels(y, positions)
+        if not positions.n_sequences:
+            raise ValueError("X must hold a sequence to score, got none; pass some.")
+        predicted = positions.split(self.classes_[self._decode(positions)])
+        return float(sequence_metric(scoring)(y, predicted))
 
-    def _learn_once(
-        self,
-        past: SequenceModel,
-        kernels: SequenceKernels,
-        positions: Positions,
-        target: np.ndarray,
-        solver: OnlineProximal,
-        classes: np.ndarray,
-    ) -> None:
-        """One pass over new sequences, which follow the support positions."""
-        n_old = past.kernels.n_reference
-        blocks = kernels.blocks_after(n_old, positions.table, self.memory_limit)
-        # The support positions are a chain that is never visited.
-        first = [0] if n_old else []
-        starts = np.concatenate([first, positions.starts + n_old]).astype(np.int64)
-        n_seen = past.n_sequences + positions.n_sequences
-        weight = np.full(len(starts) - 1, n_seen / (len(starts) - 1))
-        target = np.concatenate([np.zeros(n_old, np.int64), target])
-        problem = self._problem(blocks, starts, target, len(classes), weight)
-        descent = ChainDescent(
-            problem,
-            past.progress.with_positions(positions.table.shape[0]),
-            averaged=solver.average,
-            radius=solver.projection(problem),
-        )
-        rng = choose_generator(self.random_state)
-        order = len(first) + rng.permutation(positions.n_sequences)
-        call = past.n_calls + 1
-        steps = solver.steps(problem, call, descent.n_steps)[: len(order)]
-        updates, loss = descent.run_pass(order, steps, rng)
-        model = SequenceModel.keep_support(
-            kernels, descent.progress(), solver.average, n_seen, call
-        )
-        history = list(getattr(self, "history_", []))
-        history.append(ChainEpoch(len(history) + 1, 0.0, np.nan, loss, updates))
-        self.classes_ = classes
-        self.objective_, self.eta0_ = float("nan"), float(solver.eta0)
-        self._store(model, descent.block_norms(), history)
-
-    def _store(
-        self, model: SequenceModel, norms: np.ndarray, history: list[ChainEpoch]
-    ) -> SequenceLabeler:
-        self._model = model
-        total = float(norms[:-1].sum()) or 1.0
-        self.kernel_weights_ = norms[:-1] / total
-        self.transition_weight_ = float(norms[-1]) / total
+    def _store(self, learned: Learned, history: list[ChainEpoch]) -> SequenceLabeler:
+        self._model = learned.model
+        n_kernels = len(learned.model.kernels.names)
+        total = float(learned.weights[:n_kernels].sum()) or 1.0
+        shares = learned.weights / total
+        self.kernel_weights_ = shares[:n_kernels]
+        self.edge_weights_ = shares[n_kernels:-1]
+        self.transition_weight_ = float(shares[-1])
+        self.kernel_norms_ = learned.norms[:n_kernels]
         self.history_ = history
         self._show_model()
         return self
@@ -360,6 +393,7 @@ class SequenceLabeler(Saved, BaseEstimator):
     def _show_model(self) -> None:
         """Attributes that follow from others."""
         self.kernel_names_ = list(self._model.kernels.names)
+        self.edge_names_ = list(self._model.kernels.edge_names)
         self.transitions_ = self._model.weights.pairs
         self.n_iter_ = len(self.history_)
         for name in ("feature_names_in_", "token_attributes_"):
@@ -370,20 +404,21 @@ class SequenceLabeler(Saved, BaseEstimator):
 
     def _restored(self) -> None:
         kernels, columns = self._model.kernels, self._columns
-        sets = [kernels.dense, kernels.sparse, kernels.explicit]
+        sets = [kernels.dense, kernels.sparse, kernels.explicit, kernels.edges]
         widths = {known.n_columns for known in sets if known is not None}
         require_all(
             "SequenceLabeler",
             {
                 "labels": len(self.classes_) == len(self._model.weights.pairs),
                 "kernels": len(self.kernel_weights_) == len(kernels.names),
+                "edges": len(self.edge_weights_) == len(kernels.edge_names),
                 "columns": widths == {self.n_features_in_},
                 "tokens": columns is None or {len(columns.names)} == widths,
             },
         )
         rows = [known.blank_row() for known in sets if known is not None]
         tried = all(row is not None for row in rows)
-        if tried and not np.isfinite(self._model.scores(rows[0])).all():
+        if tried and not np.isfinite(self._model.unary(rows[0])).all():
             raise ValueError("its scores are no finite numbers")
         self._show_model()
 
@@ -397,52 +432,50 @@ class SequenceLabeler(Saved, BaseEstimator):
             "attributes": getattr(self, "token_attributes_", None),
             "support_positions": self._model.kernels.n_reference,
             "kernels": by_weight(self.kernel_names_, self.kernel_weights_),
+            "edges": by_weight(self.edge_names_, self.edge_weights_) or None,
             "transition_weight": self.transition_weight_,
             "objective": self.objective_,
             "epochs": self.n_iter_,
         }
 
-    def _solver(self) -> OnlineProximal:
+    def _learning(self, select: bool = False) -> Learning:
+        """What is minimized and how; the fit that selects comes before a refit."""
         chosen = OnlineProximal() if self.solver is None else self.solver
         epochs = chosen.epochs if self.max_iter is None else int(self.max_iter)
         seed = choose_generator(self.random_state)
-        return replace(chosen, epochs=epochs, random_state=seed)
-
-    def _problem(
-        self,
-        blocks: ChainBlocks,
-        starts: np.ndarray,
-        target: np.ndarray,
-        n_labels: int,
-        weight: np.ndarray,
-    ) -> ChainProblem:
-        regularizer: Any = self.regularizer
-        if isinstance(regularizer, str):
-            regularizer = REGULARIZERS[regularizer]()
-        return ChainProblem(
-            blocks,
-            starts,
-            target,
-            n_labels,
-            chain_loss(self.loss, self.cost, n_labels),
-            chain_terms(regularizer, blocks.n_blocks, self.transitions),
-            float(self.C),
-            weight,
-            self.transitions != "none",
+        learning = Learning(
+            self.regularizer,
+            self.C,
+            self.loss,
+            self.cost,
+            self.transitions,
+            replace(chosen, epochs=epochs, random_state=seed),
+            self.memory_limit,
         )
+        if self.refit_C is None:
+            return learning
+        return learning.selection if select else learning.refit(self.refit_C)
 
-    def _fit_kernels(self, table: Any) -> SequenceKernels:
-        specs: list[Kernel] = as_kernels(self.kernels)
-        if self.kernels is None and self._columns is not None:
-            specs = [Linear()]
+    def _specs(self) -> tuple[list[Kernel], list[Kernel]]:
+        """Kernels on labels and on pairs of labels, before they are fitted."""
         names = None if self._columns is None else self._columns.names
-        if self.groups is not None:
-            specs = grouped_kernels(self.groups, specs, names)
-        specs = approximate_kernels(specs, self.approximate, self.rank)
+        specs = (
+            label_kernels(self.kernels, self.groups, names),
+            edge_kernels(self.edges, names),
+        )
+        kernels, edges = (
+            approximate_kernels(part, self.approximate, self.rank) for part in specs
+        )
+        return kernels, edges
+
+    def _fit_kernels(
+        self, specs: list[Kernel], edges: list[Kernel], table: Any
+    ) -> SequenceKernels:
         return SequenceKernels.fit(
             specs,
+            edges,
             table,
-            feature_names=names,
+            feature_names=None if self._columns is None else self._columns.names,
             dtype=self.dtype,
             psd=self.psd,
             random_state=choose_generator(self.random_state),
@@ -459,14 +492,12 @@ class SequenceLabeler(Saved, BaseEstimator):
         check_is_fitted(self, "classes_")
         return read_sequences(X, self._columns, self.n_features_in_)[0]
 
-    def _compare(self, X: Any, y: Any) -> tuple[np.ndarray, Positions]:
-        positions = self._read(X)
-        labels = read_labels(y, positions)
-        if not positions.n_sequences:
-            raise ValueError("X must hold a sequence to score, got none; pass some.")
-        return self.classes_[self._decode(positions)] == labels, positions
+    def _parts(self, positions: Positions) -> Iterator[ScoredChains]:
+        return self._model.scores(positions.table).parts(positions.starts)
 
     def _decode(self, positions: Positions) -> np.ndarray:
         """The best labels of all positions, by their places in `classes_`."""
-        scores = self._model.scores(positions.table)
-        return viterbi(scores, self.transitions_, positions.starts)
+        labels = np.empty(positions.table.shape[0], np.int64)
+        for part in self._parts(positions):
+            labels[part.rows] = viterbi(*part[1:])
+        return labels

@@ -1,7 +1,8 @@
 """Losses of whole label sequences, in score space.
 
 A chain's scores are one row per position (unary) and one table for pairs of
-neighboring labels (transitions); see :mod:`manykernels.chains.decoder`.
+neighboring labels, or one per position (transitions); see
+:mod:`manykernels.chains.decoder`.
 """
 
 from __future__ import annotations

@@ -27,6 +27,7 @@ from manykernels.base.stored import (
 )
 from manykernels.chains.descent import ChainProgress
 from manykernels.chains.problem import ChainBlocks, ChainWeights
+from manykernels.chains.scores import ChainScores
 from manykernels.kernels import Kernel, KernelSet
 from manykernels.kernels.base import unique_names
 
@@ -41,12 +42,16 @@ Kernels = KernelSet | None
     dense_at=ListOf(Count()),
     sparse_at=ListOf(Count()),
     explicit_at=ListOf(Count()),
+    edge_names=ListOf(Part(str), "edges"),
+    edges=Maybe(Part(KernelSet)),
 )
 @dataclass(frozen=True)
 class SequenceKernels:
     """Kernels by the form in which they are cheapest: dense, sparse, explicit.
 
     Dense and sparse kernels keep reference positions; explicit features need none.
+    Kernels that score pairs of labels ("edges") are explicit, and blocks behind all
+    others.
     """
 
     names: list[str]
@@ -56,11 +61,14 @@ class SequenceKernels:
     dense_at: list[int]  # which block each kernel is
     sparse_at: list[int]
     explicit_at: list[int]
+    edge_names: list[str]
+    edges: Kernels
 
     @classmethod
     def fit(
         cls,
         specs: Sequence[Kernel],
+        edges: Sequence[Kernel],
         table: Any,
         *,
         feature_names: Sequence[str] | None,
@@ -72,28 +80,32 @@ class SequenceKernels:
         at: dict[str, list[int]] = {"dense": [], "sparse": [], "explicit": []}
         for f, kernel in enumerate(specs):
             at[_form(kernel, table)].append(f)
+        for kernel in edges:
+            _require_explicit(kernel, table)
 
-        def fitted(form: str) -> Kernels:
-            if not at[form]:
+        def fitted(chosen: list[Kernel], precision: Any) -> Kernels:
+            if not chosen:
                 return None
             return KernelSet.fit(
-                [specs[f] for f in at[form]],
+                chosen,
                 table,
                 feature_names=feature_names,
-                dtype=np.float64 if form == "explicit" else dtype,
+                dtype=precision,
                 psd=psd,
                 random_state=random_state,
             )
 
-        sets = {form: fitted(form) for form in at}
+        forms = {form: [specs[f] for f in places] for form, places in at.items()}
         return cls(
             unique_names([kernel.label for kernel in specs]),
-            sets["dense"],
-            sets["sparse"],
-            sets["explicit"],
+            fitted(forms["dense"], dtype),
+            fitted(forms["sparse"], dtype),
+            fitted(forms["explicit"], np.float64),
             at["dense"],
             at["sparse"],
             at["explicit"],
+            unique_names([kernel.label for kernel in edges]),
+            fitted(list(edges), np.float64),
         )
 
     @property
@@ -112,8 +124,22 @@ class SequenceKernels:
         """Columns of every explicit block."""
         return [] if self.explicit is None else self.explicit.n_feature_columns()
 
+    @property
+    def edge_columns(self) -> int:
+        """Columns of all kernels on label pairs together."""
+        return 0 if self.edges is None else sum(self.edges.n_feature_columns())
+
+    @property
+    def edge_at(self) -> list[int]:
+        """Blocks of the kernels on label pairs."""
+        return [len(self.names) + f for f in range(len(self.edge_names))]
+
     def blocks(
-        self, features: Sequence[Any], n_positions: int, limit: Any
+        self,
+        features: Sequence[Any],
+        edges: Sequence[Any],
+        n_positions: int,
+        limit: Any,
     ) -> ChainBlocks:
         """Values of all kernels between the reference positions; features as given."""
         dtype = np.float64 if self.dense is None else self.dense.dtype
@@ -132,23 +158,29 @@ class SequenceKernels:
                     stack.transpose(1, 0, 2), n_threads=available_threads()
                 )
         matrices = [] if self.sparse is None else self.sparse.sparse_stack()
-        return ChainBlocks(stack, matrices, features, self.kernel_at, self.explicit_at)
+        return ChainBlocks(
+            stack,
+            matrices,
+            features,
+            self.kernel_at,
+            self.explicit_at,
+            edges,
+            self.edge_at,
+        )
+
+    def training_blocks(self, n_positions: int, limit: Any) -> ChainBlocks:
+        """Blocks of the training positions."""
+        features = [] if self.explicit is None else self.explicit.features() or []
+        edges = [] if self.edges is None else self.edges.features() or []
+        return self.blocks(features, edges, n_positions, limit)
 
     def blocks_after(self, n_old: int, table: Any, limit: Any) -> ChainBlocks:
         """Blocks of old positions, without explicit features, followed by new ones."""
-        features = [
-            sp.vstack([sp.csr_matrix((n_old, phi.shape[1])), sp.csr_matrix(phi)])
-            for phi in self.new_features(table)
-        ]
-        return self.blocks(features, n_old + table.shape[0], limit)
-
-    def training_features(self) -> list[Any]:
-        """Explicit features of the training positions."""
-        return [] if self.explicit is None else self.explicit.features() or []
-
-    def new_features(self, table: Any) -> list[Any]:
-        """Explicit features of other positions."""
-        return [] if self.explicit is None else self.explicit.new_features(table)
+        features, edges = (
+            [] if known is None else _after(n_old, known.new_features(table))
+            for known in (self.explicit, self.edges)
+        )
+        return self.blocks(features, edges, n_old + table.shape[0], limit)
 
     def for_new_rows(self, support: np.ndarray) -> SequenceKernels:
         """What a fitted model keeps: support positions, and no explicit features."""
@@ -157,6 +189,7 @@ class SequenceKernels:
             dense=None if self.dense is None else self.dense.restrict(support),
             sparse=None if self.sparse is None else self.sparse.restrict(support),
             explicit=None if self.explicit is None else self.explicit.without_rows(),
+            edges=None if self.edges is None else self.edges.without_rows(),
         )
 
     @property
@@ -175,7 +208,9 @@ class SequenceKernels:
         """Raise a ValueError where the kernels are not those of the names."""
         places = [self.dense_at, self.sparse_at, self.explicit_at]
         counts = [0 if known is None else known.n_kernels for known in self._sets]
-        known = [kernels for kernels in self._sets if kernels is not None]
+        known = [
+            kernels for kernels in (*self._sets, self.edges) if kernels is not None
+        ]
         valued = [kernels for kernels in (self.dense, self.sparse) if kernels]
         require_all(
             "the kernels of sequences",
@@ -188,6 +223,9 @@ class SequenceKernels:
                     for kernels in valued
                 ),
                 "features": self.explicit is None or self.explicit.is_explicit,
+                "edges": self.edges is None or self.edges.is_explicit,
+                "edge names": len(self.edge_names)
+                == (0 if self.edges is None else self.edges.n_kernels),
             },
         )
 
@@ -197,6 +235,22 @@ class SequenceKernels:
             self,
             dense=None if self.dense is None else self.dense.extend(table),
             sparse=None if self.sparse is None else self.sparse.extend(table),
+        )
+
+
+def _after(n_old: int, features: Sequence[Any]) -> list[Any]:
+    """Explicit features behind rows of zeros."""
+    return [
+        sp.vstack([sp.csr_matrix((n_old, phi.shape[1])), sp.csr_matrix(phi)])
+        for phi in features
+    ]
+
+
+def _require_explicit(kernel: Kernel, table: Any) -> None:
+    if _form(kernel, table) != "explicit":
+        raise ValueError(
+            "edges must be linear or approximate kernels, which have features, got "
+            f"{kernel.label!r}; choose another or approximate='nystroem'."
         )
 
 
@@ -239,16 +293,8 @@ class SequenceModel:
         n_calls: int,
     ) -> SequenceModel:
         """Drop positions without coefficients."""
-        used = np.any(progress.last.coef != 0.0, axis=(0, 2))
-        if progress.total is not None:
-            used |= np.any(progress.total.coef != 0.0, axis=(0, 2))
-        support = np.flatnonzero(used)
-        total = progress.total
-        kept = ChainProgress(
-            _rows(progress.last, support),
-            None if total is None else _rows(total, support),
-            progress.n_steps,
-        )
+        support = progress.support()
+        kept = progress.each(lambda part: part.at(support))
         small = kernels.for_new_rows(support)
         return cls(small, kept, averaged, n_sequences, n_calls)
 
@@ -257,28 +303,34 @@ class SequenceModel:
         kernels, pairs = self.kernels, self.progress.last.pairs
         shape = (len(kernels.kernel_at), kernels.n_reference, len(pairs))
         table = (sum(kernels.feature_columns), len(pairs))
-        total = self.progress.total or self.progress.last
-        require_all(
-            "a model of sequences",
-            {
-                "coefficients": self.progress.last.coef.shape == shape,
-                "feature weights": self.progress.last.table.shape == table,
-                "sums": total.coef.shape == shape and total.table.shape == table,
-                "labels": total.pairs.shape == pairs.shape,
-            },
+        edges = (kernels.edge_columns, len(pairs) ** 2)
+        shapes = (shape, table, pairs.shape, edges)
+        last, total, pushes = (
+            self.progress.last,
+            self.progress.total,
+            self.progress.pushes,
         )
+        for what, held in (("weights", last), ("sums", total), ("gradients", pushes)):
+            if held is not None:
+                names = ("coefficients", "features", "labels", "edges")
+                fit = [a.shape == b for a, b in zip(held.parts, shapes, strict=True)]
+                parts = dict(zip(names, fit, strict=True))
+                require_all(f"the {what} of a model of sequences", parts)
 
     @classmethod
     def empty(
-        cls, kernels: SequenceKernels, averaged: bool, n_labels: int
+        cls, kernels: SequenceKernels, averaged: bool, sums: bool, n_labels: int
     ) -> SequenceModel:
         """A model that has learned nothing, on no positions."""
         zero = ChainWeights(
             np.zeros((len(kernels.kernel_at), 0, n_labels)),
             np.zeros((sum(kernels.feature_columns), n_labels)),
             np.zeros((n_labels, n_labels)),
+            np.zeros((kernels.edge_columns, n_labels**2)),
         )
-        progress = ChainProgress(zero, zero if averaged else None, 0)
+        progress = ChainProgress(
+            zero, zero if averaged else None, 0, zero if sums else None
+        )
         kept = kernels.for_new_rows(np.empty(0, np.intp))
         return cls(kept, progress, averaged, 0, 0)
 
@@ -287,8 +339,16 @@ class SequenceModel:
         """The model that predicts: the average or the last."""
         return self.progress.average if self.averaged else self.progress.last
 
-    def scores(self, table: Any) -> Array:
-        """Unary scores of new positions, shape (positions, labels), in float64."""
+    def scores(self, table: Any) -> ChainScores:
+        """Scores of new positions, in float64."""
+        weights, edges = self.weights, None
+        if self.kernels.edges is not None:
+            features = self.kernels.edges.new_features(table)
+            edges = sp.hstack([sp.csr_array(phi) for phi in features], format="csr")
+        return ChainScores(self.unary(table), weights.pairs, edges, weights.edges)
+
+    def unary(self, table: Any) -> Array:
+        """Scores of labels at new positions, shape (positions, labels)."""
         weights, kernels = self.weights, self.kernels
         scores = np.zeros((table.shape[0], weights.pairs.shape[0]))
         n_dense = len(kernels.dense_at)
@@ -301,10 +361,6 @@ class SequenceModel:
                 for phi, part in zip(features, parts, strict=True):
                     scores[rows] += phi @ part
         return scores
-
-
-def _rows(weights: ChainWeights, support: np.ndarray) -> ChainWeights:
-    return ChainWeights(weights.coef[:, support], weights.table, weights.pairs)
 
 
 def _add_kernels(scores: Array, kernels: Kernels, coef: Array, table: Any) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,7 +14,14 @@ from numpy.typing import NDArray
 from manykernels.base.arrays import Array, Values
 from manykernels.base.stored import Floats, storable
 from manykernels.chains.losses import ChainLoss
-from manykernels.norms.regularizers import Regularizer, Term, regularizer_value
+from manykernels.chains.scores import ChainScores
+from manykernels.norms.regularizers import (
+    Regularizer,
+    Term,
+    kernel_weights,
+    regularizer_value,
+    strong_convexity,
+)
 
 Labels = NDArray[np.int64]
 
@@ -34,6 +41,10 @@ class ChainBlocks:
     kernel_block, feature_block : sequence of int
         Which block of the model each of these is: dense and sparse kernels in order,
         and features in order.
+    edges : sequence of CSR or arrays (positions, columns)
+        Blocks of explicit features that score pairs of labels: the label of a position
+        together with the one before.
+    edge_block : sequence of int
     """
 
     dense: Values
@@ -41,12 +52,17 @@ class ChainBlocks:
     features: Sequence[Any]
     kernel_block: Sequence[int]
     feature_block: Sequence[int]
+    edges: Sequence[Any] = ()
+    edge_block: Sequence[int] = ()
 
     @classmethod
     def of(
-        cls, kernels: Sequence[Any] = (), features: Sequence[Any] = ()
+        cls,
+        kernels: Sequence[Any] = (),
+        features: Sequence[Any] = (),
+        edges: Sequence[Any] = (),
     ) -> ChainBlocks:
-        """Kernel matrices (arrays, or sparse) first, then explicit features.
+        """Kernel matrices (arrays, or sparse) first, then explicit features, edges.
 
         Examples
         --------
@@ -65,6 +81,8 @@ class ChainBlocks:
             features,
             [*dense, *sparse],
             [len(kernels) + f for f in range(len(features))],
+            edges,
+            [len(kernels) + len(features) + f for f in range(len(edges))],
         )
 
     @property
@@ -80,7 +98,7 @@ class ChainBlocks:
     @property
     def n_blocks(self) -> int:
         """All blocks, without that of label pairs."""
-        return len(self.kernel_block) + len(self.feature_block)
+        return sum(map(len, (self.kernel_block, self.feature_block, self.edge_block)))
 
     @cached_property
     def columns(self) -> list[Any]:
@@ -88,10 +106,19 @@ class ChainBlocks:
         return [sp.csr_array(block) for block in self.features]
 
     @cached_property
+    def edge_columns(self) -> list[Any]:
+        """Blocks of label pairs as CSR."""
+        return [sp.csr_array(block) for block in self.edges]
+
+    @cached_property
     def table_start(self) -> Labels:
         """Where each feature block begins in the table of weights."""
-        sizes = [block.shape[1] for block in self.features]
-        return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        return _starts(self.features)
+
+    @cached_property
+    def edge_start(self) -> Labels:
+        """The same in the table of weights of label pairs."""
+        return _starts(self.edges)
 
     def kernel_scores(self, f: int, coef: Array) -> Array:
         """K_f coef, shape (positions, labels)."""
@@ -102,7 +129,20 @@ class ChainBlocks:
             return np.asarray(values.T.astype(np.float64) @ coef[support])
         return np.asarray(self.sparse[f - n_dense] @ coef)
 
-    def scores(self, weights: ChainWeights) -> Array:
+    def scores(self, weights: ChainWeights) -> ChainScores:
+        """Scores of all positions, from the values themselves."""
+        return self.with_edges(self.unary(weights), weights)
+
+    def with_edges(self, unary: Array, weights: ChainWeights) -> ChainScores:
+        """Unary scores together with those of label pairs."""
+        return ChainScores(unary, weights.pairs, self._all_edges, weights.edges)
+
+    @cached_property
+    def _all_edges(self) -> Any:
+        """Features of label pairs of all blocks side by side."""
+        return sp.hstack(self.edge_columns, format="csr") if self.edges else None
+
+    def unary(self, weights: ChainWeights) -> Array:
         """Unary scores of all positions, from the values themselves."""
         total = np.zeros((self.n_positions, weights.pairs.shape[0]))
         for f in range(self.n_kernels):
@@ -119,26 +159,36 @@ class ChainBlocks:
         for f, block in enumerate(self.kernel_block):
             coef = weights.coef[f]
             squares[block] = max(float(np.sum(coef * self.kernel_scores(f, coef))), 0.0)
-        for f, block in enumerate(self.feature_block):
-            part = weights.table[self.table_start[f] : self.table_start[f + 1]]
+        for block, part in self._explicit(weights):
             squares[block] = float(np.sum(part**2))
-        squares[-1] = float(np.sum(weights.pairs**2))
         return np.sqrt(squares)
 
     def entry_norms(self, weights: ChainWeights) -> Array:
         """Sums of absolute values; zero for kernel blocks, which have no entries."""
         sums = np.zeros(self.n_blocks + 1)
-        for f, block in enumerate(self.feature_block):
-            part = weights.table[self.table_start[f] : self.table_start[f + 1]]
+        for block, part in self._explicit(weights):
             sums[block] = float(np.abs(part).sum())
-        sums[-1] = float(np.abs(weights.pairs).sum())
         return sums
+
+    def _explicit(self, weights: ChainWeights) -> Iterator[tuple[int, Array]]:
+        """Blocks whose weights are there as numbers: features, edges, label pairs."""
+        features = np.split(weights.table, self.table_start[1:-1])
+        yield from zip(self.feature_block, features, strict=False)
+        edges = np.split(weights.edges, self.edge_start[1:-1])
+        yield from zip(self.edge_block, edges, strict=False)
+        yield -1, weights.pairs
+
+
+def _starts(blocks: Sequence[Any]) -> Labels:
+    sizes = [block.shape[1] for block in blocks]
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
 @storable(
     coef=Floats("kernels", "positions", "labels"),
     table=Floats("columns", "labels"),
     pairs=Floats("labels", "labels"),
+    edges=Floats("edge columns", "pairs"),
 )
 @dataclass(frozen=True)
 class ChainWeights:
@@ -147,6 +197,8 @@ class ChainWeights:
     coef: Array  # (kernel blocks, positions, labels)
     table: Array  # (feature columns of all blocks, labels)
     pairs: Array  # (labels, labels): transitions
+    # (edge columns of all blocks, labels * labels)
+    edges: Array = field(default_factory=lambda: np.zeros((0, 0)))
 
     @classmethod
     def zero(cls, blocks: ChainBlocks, n_labels: int) -> ChainWeights:
@@ -155,18 +207,30 @@ class ChainWeights:
             np.zeros((blocks.n_kernels, blocks.n_positions, n_labels)),
             np.zeros((int(blocks.table_start[-1]), n_labels)),
             np.zeros((n_labels, n_labels)),
+            np.zeros((int(blocks.edge_start[-1]), n_labels**2)),
         )
 
     def with_positions(self, n_new: int) -> ChainWeights:
         """With coefficients of zero at new positions."""
-        coef = np.pad(self.coef, ((0, 0), (0, n_new), (0, 0)))
-        return ChainWeights(coef, self.table, self.pairs)
+        return replace(self, coef=np.pad(self.coef, ((0, 0), (0, n_new), (0, 0))))
+
+    def at(self, positions: Any) -> ChainWeights:
+        """With the coefficients of some positions only."""
+        return replace(self, coef=self.coef[:, positions])
 
     def times(self, factor: float) -> ChainWeights:
         """All weights multiplied."""
-        return ChainWeights(
-            factor * self.coef, factor * self.table, factor * self.pairs
-        )
+        return ChainWeights(*(factor * part for part in self.parts))
+
+    def where(self, other: ChainWeights) -> ChainWeights:
+        """Zero where another model is."""
+        pairs = zip(self.parts, other.parts, strict=True)
+        return ChainWeights(*(mine * (its != 0.0) for mine, its in pairs))
+
+    @property
+    def parts(self) -> tuple[Array, Array, Array, Array]:
+        """All arrays, in the order of the fields."""
+        return self.coef, self.table, self.pairs, self.edges
 
 
 @dataclass(frozen=True)
@@ -223,18 +287,32 @@ class ChainProblem:
         """The primal value of a model, from the blocks' values."""
         return self.value(
             self.blocks.scores(weights),
-            weights.pairs,
             self.blocks.block_norms(weights),
             self.blocks.entry_norms(weights),
         )
 
     def value(
-        self, unary: Array, pairs: Array, block_norms: Array, entry_norms: Array
+        self, scores: ChainScores, block_norms: Array, entry_norms: Array
     ) -> float:
         """The primal value from scores and norms."""
-        losses = self.loss.values(unary, pairs, self.target, self.starts)
+        losses = np.concatenate(
+            [
+                self.loss.values(
+                    part.unary, part.transitions, self.target[part.rows], part.starts
+                )
+                for part in scores.parts(self.starts)
+            ]
+        )
         mean = float(np.average(losses, weights=self.chain_weight))
         return self.reg * regularizer_value(self.terms, block_norms, entry_norms) + mean
+
+    def strong_convexity(self) -> float:
+        """A sigma for which the regularizer, times lambda, is strongly convex; or 0."""
+        return self.reg * strong_convexity(self.terms, self.blocks.n_blocks + 1)
+
+    def kernel_weights(self, block_norms: Array) -> Array:
+        """beta of every block and of the label pairs, from their norms."""
+        return kernel_weights(self.terms, block_norms)
 
     def radius(self) -> float:
         """A ball that holds the optimum: no model of a larger norm beats zero.

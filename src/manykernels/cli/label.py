@@ -11,7 +11,15 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from manykernels.chains import SequenceLabeler
+from manykernels.chains import (
+    Report,
+    SequenceLabeler,
+    are_chunks,
+    chunk_report,
+    label_report,
+    sequence_accuracy,
+    token_accuracy,
+)
 from manykernels.cli import options as opt
 from manykernels.cli.errors import fail
 from manykernels.cli.metrics import metric_lines, summary_lines
@@ -125,9 +133,35 @@ def label_sequences(labeler: Any, data: str, out: str) -> None:
 
 
 def evaluate_sequences(labeler: Any, data: str) -> dict[str, Any]:
-    """The shares of tokens and of whole sequences that are right."""
+    """The shares of tokens and sequences that are right; where labels make chunks, F1.
+
+    Else figures are given for every label.
+    """
     X, y = _labeled(labeler, _read(data))
-    return {"tokens": labeler.score(X, y), "sequences": labeler.score_sequences(X, y)}
+    found = labeler.predict(X)
+    figures: dict[str, Any] = {
+        "tokens": token_accuracy(y, found),
+        "sequences": sequence_accuracy(y, found),
+    }
+    if not are_chunks([*labeler.classes_.tolist(), *np.concatenate(y).tolist()]):
+        return {**figures, "labels": _table(label_report(y, found))}
+    report = chunk_report(y, found)
+    return {**figures, "chunk_f1": report.total.f1, "chunks": _table(report)}
+
+
+def _table(report: Report) -> list[dict[str, Any]]:
+    """A line for each type, as data."""
+    return [
+        {
+            "type": name,
+            "true": counts.true,
+            "found": counts.found,
+            "precision": counts.precision,
+            "recall": counts.recall,
+            "f1": counts.f1,
+        }
+        for name, counts in report.by_type.items()
+    ]
 
 
 def _learn(

@@ -101,13 +101,29 @@ def metric_lines(content: dict[str, Any]) -> Iterator[str]:
     rows               3
     balanced accuracy  0.5000
     """
-    single = {k: v for k, v in content.items() if k not in ("classes", "confusion")}
+    tables = ("classes", "confusion", "chunks", "labels")
+    single = {k: v for k, v in content.items() if k not in tables}
     width = max(map(len, single))
     for name, value in single.items():
         shown = f"{value:.4f}" if isinstance(value, float) else str(value)
         yield f"{name.replace('_', ' '):{width}}  {shown}"
     if "classes" in content:
         yield from _class_lines(content["classes"], content["confusion"])
+    for name in ("chunks", "labels"):
+        if name in content:
+            yield from _type_lines(content[name])
+
+
+def _type_lines(types: list[dict[str, Any]]) -> Iterator[str]:
+    """Precision, recall and F1 of every type of chunk, or of every label."""
+    width = max(5, *(len(line["type"]) for line in types))
+    yield ""
+    yield f"{'type':{width}}  {'true':>7}  {'found':>7}  precision  recall      f1"
+    for line in types:
+        yield (
+            f"{line['type']:{width}}  {line['true']:7d}  {line['found']:7d}  "
+            f"{line['precision']:9.4f}  {line['recall']:6.4f}  {line['f1']:6.4f}"
+        )
 
 
 def _class_lines(classes: list[dict[str, Any]], confusion: Any) -> Iterator[str]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from manykernels.banks.base import Bank
 from manykernels.base.machine import one_blas_thread, require_memory, stack_bytes
-from manykernels.chains.descent import ChainDescent, ChainProgress
+from manykernels.chains.descent import ChainProgress
 from manykernels.chains.losses import CRF, ChainLoss, StructuredHinge
 from manykernels.chains.online_proximal import OnlineProximal
 from manykernels.chains.problem import (
@@ -103,7 +103,7 @@ class _SPOMEpochs(Resumable):
         rng: np.random.Generator,
     ) -> None:
         self.problem, self.chains, self.method, self.rng = problem, chains, method, rng
-        self.descent = ChainDescent(chains, start, averaged=method.average)
+        self.descent = method.descent(chains, start)
 
     def iterates(self) -> Iterator[Iterate | None]:
         """One epoch each."""

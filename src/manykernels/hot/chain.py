@@ -1,8 +1,9 @@
 """Chains: best labels, marginals, and one pass of the online proximal method.
 
 A chain of L positions with M labels scores sum_t unary[t, y_t] plus
-sum_t transitions[y_{t-1}, y_t]. Inner loops run over the label that is contiguous in
-memory and carry no index, so that the compiler can use wide registers.
+sum_t transitions[t, y_{t-1}, y_t]; where one table serves all positions, transitions
+has that one alone. Inner loops run over the label that is contiguous in memory and
+carry no index, so that the compiler can use wide registers.
 
 The file is long because its loops call each other: Numba's cache on disk looks at one
 file only (see `hot/prox.py` for the one exception).
@@ -30,6 +31,12 @@ SMALLEST_SCALE = 1e-5
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def _own_tables(tables, begin, end):
+    """Those of one chain: the one that serves all, or one per position."""
+    return tables[begin:end] if len(tables) > 1 else tables
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def best_path(unary, transitions, length, best, labels):
     """labels = argmax over y of the score; returns the score.
 
@@ -37,19 +44,21 @@ def best_path(unary, transitions, length, best, labels):
     values go forward; the label before is found again on the way back, for one label
     per position instead of all.
     """
-    n_labels = unary.shape[1]
+    n_labels, moving = unary.shape[1], len(transitions) > 1
     for k in range(n_labels):
         best[0, k] = unary[0, k]
     for t in range(1, length):
+        at = t if moving else 0
         for k in range(n_labels):
-            best[t, k] = best[t - 1, 0] + transitions[0, k]
+            best[t, k] = best[t - 1, 0] + transitions[at, 0, k]
         j = 1
         while j + 3 < n_labels:
             a, b = best[t - 1, j], best[t - 1, j + 1]
             c, d = best[t - 1, j + 2], best[t - 1, j + 3]
             for k in range(n_labels):
-                va, vb = a + transitions[j, k], b + transitions[j + 1, k]
-                vc, vd = c + transitions[j + 2, k], d + transitions[j + 3, k]
+                va, vb = a + transitions[at, j, k], b + transitions[at, j + 1, k]
+                vc = c + transitions[at, j + 2, k]
+                vd = d + transitions[at, j + 3, k]
                 vab = va if va > vb else vb
                 vcd = vc if vc > vd else vd
                 high = vab if vab > vcd else vcd
@@ -59,7 +68,7 @@ def best_path(unary, transitions, length, best, labels):
         while j < n_labels:
             a = best[t - 1, j]
             for k in range(n_labels):
-                va, old = a + transitions[j, k], best[t, k]
+                va, old = a + transitions[at, j, k], best[t, k]
                 best[t, k] = va if va > old else old
             j += 1
         for k in range(n_labels):
@@ -72,10 +81,11 @@ def best_path(unary, transitions, length, best, labels):
     labels[last] = top
     for t in range(last, 0, -1):
         k = labels[t]
+        at = t if moving else 0
         top = 0
-        high = best[t - 1, 0] + transitions[0, k]
+        high = best[t - 1, 0] + transitions[at, 0, k]
         for j in range(1, n_labels):
-            value = best[t - 1, j] + transitions[j, k]
+            value = best[t - 1, j] + transitions[at, j, k]
             if value > high:
                 high = value
                 top = j
@@ -92,15 +102,18 @@ def best_paths(unary, transitions, starts, labels, scores):
     best = np.empty((longest, unary.shape[1]), unary.dtype)
     for n in range(len(starts) - 1):
         a, b = starts[n], starts[n + 1]
-        scores[n] = best_path(unary[a:b], transitions, b - a, best, labels[a:b])
+        own = _own_tables(transitions, a, b)
+        scores[n] = best_path(unary[a:b], own, b - a, best, labels[a:b])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def path_score(unary, transitions, length, labels):
     """The score of given labels."""
+    moving = len(transitions) > 1
     total = unary[0, labels[0]]
     for t in range(1, length):
-        total += unary[t, labels[t]] + transitions[labels[t - 1], labels[t]]
+        at = t if moving else 0
+        total += unary[t, labels[t]] + transitions[at, labels[t - 1], labels[t]]
     return total
 
 
@@ -109,7 +122,59 @@ def path_scores(unary, transitions, starts, labels, scores):
     """Scores of given labels of many chains."""
     for n in range(len(starts) - 1):
         a, b = starts[n], starts[n + 1]
-        scores[n] = path_score(unary[a:b], transitions, b - a, labels[a:b])
+        own = _own_tables(transitions, a, b)
+        scores[n] = path_score(unary[a:b], own, b - a, labels[a:b])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def k_best_paths(unary, transitions, labels, scores):
+    """The k label sequences of the highest scores of one chain, best first.
+
+    labels is (k, length) and scores is (k,); minus infinity where there are fewer.
+    best[t, k, r] is the score of the r-th best beginning that ends with label k at t:
+    rank by rank the highest of what the labels before have not yet given.
+    """
+    n_best, (length, n_labels) = len(scores), unary.shape
+    best = np.full((length, n_labels, n_best), -np.inf)
+    before = np.zeros((length, n_labels, n_best, 2), np.int64)  # label and rank
+    used = np.empty(n_labels, np.int64)
+    for k in range(n_labels):
+        best[0, k, 0] = unary[0, k]
+    for t in range(1, length):
+        at = t if len(transitions) > 1 else 0
+        for k in range(n_labels):
+            used[:] = 0
+            for r in range(n_best):
+                top = _next_best(best[t - 1], used, transitions[at, :, k])
+                if top < 0:
+                    break
+                given = best[t - 1, top, used[top]]
+                best[t, k, r] = given + transitions[at, top, k] + unary[t, k]
+                before[t, k, r, 0], before[t, k, r, 1] = top, used[top]
+                used[top] += 1
+    used[:] = 0
+    ends = np.zeros(n_labels)
+    for r in range(n_best):
+        scores[r] = -np.inf
+        k = _next_best(best[length - 1], used, ends)
+        if k < 0:
+            continue
+        rank = used[k]
+        used[k] += 1
+        scores[r] = best[length - 1, k, rank]
+        for t in range(length - 1, -1, -1):
+            labels[r, t] = k
+            k, rank = before[t, k, rank, 0], before[t, k, rank, 1]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _next_best(best, used, extra):
+    """The label j of the highest best[j, used[j]] + extra[j]; -1 if none is left."""
+    top, high = -1, -np.inf
+    for j in range(len(used)):
+        if used[j] < best.shape[1] and best[j, used[j]] + extra[j] > high:
+            top, high = j, best[j, used[j]] + extra[j]
+    return top
 
 
 # --- marginals ----------------------------------------------------------------
@@ -140,18 +205,18 @@ def sum_space(length, n_labels):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _exponentials(transitions, space):
-    """Fill the factors; returns the highest transition."""
-    n_labels = len(transitions)
-    highest = transitions[0, 0]
+def _exponentials(transitions, at, space):
+    """Fill the factors of one table; returns its highest transition."""
+    n_labels = transitions.shape[1]
+    highest = transitions[at, 0, 0]
     for j in range(n_labels):
         for k in range(n_labels):
-            highest = max(highest, transitions[j, k])
+            highest = max(highest, transitions[at, j, k])
     if highest == -np.inf:
         highest = 0.0
     for j in range(n_labels):
         for k in range(n_labels):
-            space.factors[j, k] = np.exp(transitions[j, k] - highest)
+            space.factors[j, k] = np.exp(transitions[at, j, k] - highest)
             space.turned[k, j] = space.factors[j, k]
     return highest
 
@@ -199,25 +264,24 @@ def _exact_log_mix(logs, transitions, turned, k):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def log_sum(unary, transitions, length, space):
-    """log sum over y of exp(score); fills the forward sums."""
-    return _forward(
-        unary, transitions, length, space, _exponentials(transitions, space)
-    )
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
 def _forward(unary, transitions, length, space, highest):
-    n_labels = unary.shape[1]
+    """log sum over y of exp(score); fills the forward sums.
+
+    The factors must be those of the table, where one serves all positions.
+    """
+    n_labels, moving, at = unary.shape[1], len(transitions) > 1, 0
     forward = space.forward
     for k in range(n_labels):
         forward[0, k] = unary[0, k]
     for t in range(1, length):
+        if moving:
+            at = t
+            highest = _exponentials(transitions, at, space)
         _log_mix(
             forward[t - 1],
             space.factors,
             highest,
-            transitions,
+            transitions[at],
             False,
             space.mixed,
             space.shares,
@@ -245,29 +309,34 @@ def _log_total(logs):
 def chain_marginals(unary, transitions, length, space, chances, pairs):
     """Probabilities of labels, and expected counts of label pairs (added to `pairs`).
 
+    Pairs are counted at each position where transitions differ, and else all together.
     Returns log sum over y of exp(score), of which both are the gradient.
     """
-    n_labels = unary.shape[1]
+    n_labels, moving, at = unary.shape[1], len(transitions) > 1, 0
     forward, backward = space.forward, space.backward
-    highest = _exponentials(transitions, space)
+    highest = _exponentials(transitions, at, space)
     total = _forward(unary, transitions, length, space, highest)
     for k in range(n_labels):
         backward[length - 1, k] = 0.0
     ahead = np.empty(n_labels)
     for t in range(length - 1, 0, -1):
+        if moving:
+            at = t
+            highest = _exponentials(transitions, at, space)
         for k in range(n_labels):
             ahead[k] = unary[t, k] + backward[t, k]
         _log_mix(
             ahead,
             space.turned,
             highest,
-            transitions,
+            transitions[at],
             True,
             space.mixed,
             space.shares,
             backward[t - 1],
         )
-        _add_pairs(forward[t - 1], ahead, transitions, highest, total, space, pairs)
+        before = forward[t - 1]
+        _add_pairs(before, ahead, transitions[at], highest, total, space, pairs[at])
     for t in range(length):
         for k in range(n_labels):
             chances[t, k] = np.exp(forward[t, k] + backward[t, k] - total)
@@ -299,16 +368,15 @@ def _add_pairs(before, ahead, transitions, highest, total, space, pairs):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def many_marginals(unary, transitions, starts, chances, pairs, totals):
-    """Marginals of many chains; `pairs` sums up over all of them."""
+    """Marginals of many chains; `pairs` has as many tables as `transitions`."""
     longest = 0
     for n in range(len(starts) - 1):
         longest = max(longest, starts[n + 1] - starts[n])
     space = sum_space(longest, unary.shape[1])
     for n in range(len(starts) - 1):
         a, b = starts[n], starts[n + 1]
-        totals[n] = chain_marginals(
-            unary[a:b], transitions, b - a, space, chances[a:b], pairs
-        )
+        own, counts = _own_tables(transitions, a, b), _own_tables(pairs, a, b)
+        totals[n] = chain_marginals(unary[a:b], own, b - a, space, chances[a:b], counts)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -318,10 +386,11 @@ def log_sums(unary, transitions, starts, totals):
     for n in range(len(starts) - 1):
         longest = max(longest, starts[n + 1] - starts[n])
     space = sum_space(longest, unary.shape[1])
-    highest = _exponentials(transitions, space)
+    highest = _exponentials(transitions, 0, space)
     for n in range(len(starts) - 1):
         a, b = starts[n], starts[n + 1]
-        totals[n] = _forward(unary[a:b], transitions, b - a, space, highest)
+        own = _own_tables(transitions, a, b)
+        totals[n] = _forward(unary[a:b], own, b - a, space, highest)
 
 
 # --- one pass of the online proximal method ------------------------------------------
@@ -329,7 +398,7 @@ def log_sums(unary, transitions, starts, totals):
 # Parts of a pass take the few arrays or small groups of arrays that they need: every
 # array that goes into a function is counted in and out again, which is felt where a
 # chain has one position. For the same reason the larger parts are written into the
-# caller ("inline"); each of them is called in one place only.
+# caller ("inline"); each of them is called in one or two places only.
 
 
 class KernelBlocks(NamedTuple):
@@ -347,20 +416,23 @@ class KernelBlocks(NamedTuple):
 
 
 class FeatureBlocks(NamedTuple):
-    """Blocks of explicit features, which share one table of weights."""
+    """Blocks of explicit features, which share one table of weights.
+
+    Those of label pairs ("edges") have M * M outputs, pair (j, k) at j * M + k.
+    """
 
     block: NDArray[np.int64]
     start: NDArray[np.int64]  # (feature blocks, positions + 1)
     rows: NDArray[np.int32]  # of the table
     value: NDArray[np.float64]
     table_start: NDArray[np.int64]  # (feature blocks + 1,)
-    table: NDArray[np.float64]  # (feature rows, labels), of v_f
+    table: NDArray[np.float64]  # (feature rows, outputs), of v_f
     lag: NDArray[np.float64]
     total: NDArray[np.float64]
 
 
 class PairBlock(NamedTuple):
-    """The last block: scores of neighboring labels."""
+    """The last block: scores of neighboring labels, the same at all positions."""
 
     table: NDArray[np.float64]  # (labels, labels), of v_f
     lag: NDArray[np.float64]
@@ -389,6 +461,7 @@ class ChainState(NamedTuple):
 
     kernels: KernelBlocks
     features: FeatureBlocks
+    edges: FeatureBlocks
     pairs: PairBlock
     blocks: BlockNorms
 
@@ -396,32 +469,30 @@ class ChainState(NamedTuple):
 class PassRule(NamedTuple):
     """What a pass does at each chain."""
 
-    reg: float
     radius: float
     crf: bool
     averaged: bool
     uses_pairs: bool
     coarse: float  # smaller parts of a CRF gradient are rounded to 0 or this
+    sums: bool  # dual averaging: v_f is minus the sum of all gradients
 
 
 class Push(NamedTuple):
-    """Minus the gradient of a chain's loss in score space."""
+    """Minus the gradient of a chain's loss in scores of labels, or of label pairs."""
 
-    scores: NDArray[np.float64]  # (length, labels)
-    pairs: NDArray[np.float64]  # (labels, labels)
-    labels: NDArray[np.int64]  # (length, labels): those with a push come first
+    scores: NDArray[np.float64]  # (length, outputs)
+    labels: NDArray[np.int64]  # (length, outputs): those with a push come first
     counts: NDArray[np.int64]  # (length,): their number
     products: NDArray[np.float64]  # (length, length): <scores_s, scores_t>
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _no_push(length, n_labels):
+def _no_push(length, n_outputs, n_products):
     return Push(
-        np.zeros((length, n_labels)),
-        np.zeros((n_labels, n_labels)),
-        np.empty((length, n_labels), np.int64),
+        np.zeros((length, n_outputs)),
+        np.empty((length, n_outputs), np.int64),
         np.zeros(length, np.int64),
-        np.empty((length, length)),
+        np.empty((n_products, n_products)),
     )
 
 
@@ -448,18 +519,19 @@ def _score_kernels(block, scores, scale, squares, begin, length, unary):
         for k in range(unary.shape[1]):
             unary[t, k] = 0.0
     for f in range(len(block)):
-        if squares[block[f]] > 0.0:
-            _add_kernel_scores(scores, f, scale[block[f]], begin, length, unary)
+        factor = scale[block[f]]
+        if squares[block[f]] > 0.0 and factor > 0.0:
+            _add_kernel_scores(scores, f, factor, begin, length, unary)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def _score_features(features, scale, squares, begin, length, unary):
-    """unary += scores of the feature blocks that are not zero."""
+    """Scores (unary or of pairs) += those of the feature blocks that are not zero."""
     block, table, start = features.block, features.table, features.start
     index, value = features.rows, features.value
     for f in range(len(block)):
-        if squares[block[f]] > 0.0:
-            factor = scale[block[f]]
+        factor = scale[block[f]]
+        if squares[block[f]] > 0.0 and factor > 0.0:
             _add_feature_scores(
                 table, start[f], index, value, factor, begin, length, unary
             )
@@ -467,28 +539,30 @@ def _score_features(features, scale, squares, begin, length, unary):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _score_pairs(pairs, scale, transitions, push):
-    """Scores of label pairs; their push begins at zero."""
-    for j in range(len(pairs)):
-        for k in range(len(pairs)):
-            transitions[j, k] = scale * pairs[j, k]
-            push[j, k] = 0.0
+    """Scores of label pairs in every table; their push begins at zero."""
+    for at in range(len(transitions)):
+        for j in range(len(pairs)):
+            for k in range(len(pairs)):
+                transitions[at, j, k] = scale * pairs[j, k]
+                push[at, j, k] = 0.0
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _true_score(unary, transitions, truth, pair_push):
     """The score of the true labels, whose pairs are counted in `pair_push`."""
+    moving = len(transitions) > 1
     true = unary[0, truth[0]]
     for t in range(1, len(truth)):
-        before, own = truth[t - 1], truth[t]
-        true += unary[t, own] + transitions[before, own]
-        pair_push[before, own] += 1.0
+        at, before, own = t if moving else 0, truth[t - 1], truth[t]
+        true += unary[t, own] + transitions[at, before, own]
+        pair_push[at, before, own] += 1.0
     return true
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _hinge_push(unary, transitions, truth, cost, best, found, push, pair_push):
     """push = true minus most violating labels; returns the loss."""
-    length = len(truth)
+    length, moving = len(truth), len(transitions) > 1
     true = _true_score(unary, transitions, truth, pair_push)
     for t in range(length):
         own = truth[t]
@@ -500,7 +574,7 @@ def _hinge_push(unary, transitions, truth, cost, best, found, push, pair_push):
         push[t, truth[t]] += 1.0
         push[t, found[t]] -= 1.0
         if t > 0:
-            pair_push[found[t - 1], found[t]] -= 1.0
+            pair_push[t if moving else 0, found[t - 1], found[t]] -= 1.0
     return high - true
 
 
@@ -513,9 +587,10 @@ def _crf_push(unary, transitions, truth, space, draws, coarse, push, pair_push):
     """
     n_labels, length = unary.shape[1], len(truth)
     total = chain_marginals(unary, transitions, length, space, push, pair_push)
-    for j in range(n_labels):
-        for k in range(n_labels):
-            pair_push[j, k] = -pair_push[j, k]
+    for at in range(len(pair_push)):
+        for j in range(n_labels):
+            for k in range(n_labels):
+                pair_push[at, j, k] = -pair_push[at, j, k]
     for t in range(length):
         own = truth[t]
         for k in range(n_labels):
@@ -531,11 +606,8 @@ def _crf_push(unary, transitions, truth, space, draws, coarse, push, pair_push):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _list_pushes(push, length, labels, counts, products):
-    """labels[t, :counts[t]] are those with a push; products[s, t] = <push_s, push_t>.
-
-    Returns whether there is any push.
-    """
+def _list_pushes(push, length, labels, counts):
+    """labels[t, :counts[t]] are those with a push; returns whether there is any."""
     found = False
     for t in range(length):
         n = 0
@@ -545,14 +617,20 @@ def _list_pushes(push, length, labels, counts, products):
                 n += 1
         counts[t] = n
         found = found or n > 0
+    return found
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _multiply_pushes(push, length, counts, products):
+    """products[s, t] = <push_s, push_t>, which norms of kernel blocks need."""
+    for t in range(length):
         for s in range(t + 1):
             total = 0.0
-            if counts[s] > 0 and n > 0:
+            if counts[s] > 0 and counts[t] > 0:
                 for k in range(push.shape[1]):
                     total += push[s, k] * push[t, k]
             products[s, t] = total
             products[t, s] = total
-    return found
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -649,7 +727,7 @@ def _add_sparse_row(scores, k, f, start, index, value, i, change):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
-def _write_kernels(kernels, blocks, push, averaged, begin, length):
+def _write_kernels(kernels, blocks, push, rule, begin, length):
     """The gradient step on coefficients, their average and the cached scores.
 
     Blocks that the proximal steps sent to zero are left alone: one that was zero
@@ -660,7 +738,7 @@ def _write_kernels(kernels, blocks, push, averaged, begin, length):
     n_dense = stack.shape[1]
     for f in range(len(kernels.block)):
         block = kernels.block[f]
-        if blocks.norms[block] == 0.0:
+        if blocks.norms[block] == 0.0 and not rule.sums:
             if blocks.was_zero[block]:
                 blocks.squares[block] = 0.0
             continue
@@ -670,7 +748,7 @@ def _write_kernels(kernels, blocks, push, averaged, begin, length):
                 k = labels[t, n]
                 change = blocks.moves[block] * push.scores[t, k]
                 coef[f, i, k] += change
-                if averaged:
+                if rule.averaged:
                     kernels.lag[f, i, k] += blocks.clock[block] * change
                 small = scores.dtype.type(change)
                 if f < n_dense:
@@ -739,11 +817,13 @@ def _step_features(features, blocks, push, averaged, begin, length):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _push_pairs(pairs, lag, push, step, clock, averaged):
-    """The same for label pairs."""
+    """The same for label pairs, wherever they are."""
     growth = 0.0
     for j in range(pairs.shape[0]):
         for k in range(pairs.shape[1]):
-            change = step * push[j, k]
+            change = 0.0
+            for at in range(len(push)):
+                change += step * push[at, j, k]
             if change != 0.0:
                 growth += change * (2.0 * pairs[j, k] + change)
                 pairs[j, k] += change
@@ -756,7 +836,7 @@ def _push_pairs(pairs, lag, push, step, clock, averaged):
 def _step_pairs(pairs, blocks, push, averaged):
     """The gradient step on the block of label pairs."""
     move, clock = blocks.moves[-1], blocks.clock[-1]
-    growth = _push_pairs(pairs.table, pairs.lag, push.pairs, move, clock, averaged)
+    growth = _push_pairs(pairs.table, pairs.lag, push, move, clock, averaged)
     blocks.squares[-1] = max(blocks.squares[-1] + growth, 0.0)
 
 
@@ -812,25 +892,33 @@ def _soften(values, lag, begin, end, threshold, clock, averaged):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _soften_blocks(features, pairs, blocks, inside, step, averaged):
+def _soften_features(features, blocks, inside, step, averaged):
+    """The entry-wise proximal step on blocks of explicit features."""
+    for f in range(len(features.block)):
+        block = features.block[f]
+        if inside[block] and blocks.norms[block] > 0.0:
+            blocks.squares[block] = _soften(
+                features.table,
+                features.lag,
+                features.table_start[f],
+                features.table_start[f + 1],
+                step / blocks.scale[block],
+                blocks.clock[block],
+                averaged,
+            )
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _soften_blocks(state, inside, step, averaged):
     """The entry-wise proximal step on explicit blocks and label pairs."""
+    pairs, blocks = state.pairs, state.blocks
     scale, squares, norms = blocks.scale, blocks.squares, blocks.norms
     # Earlier terms have to be in the scales before entries are compared.
     for block in range(len(norms)):
         if norms[block] > 0.0:
             scale[block] *= norms[block] / blocks.before[block]
-    for f in range(len(features.block)):
-        block = features.block[f]
-        if inside[block] and norms[block] > 0.0:
-            squares[block] = _soften(
-                features.table,
-                features.lag,
-                features.table_start[f],
-                features.table_start[f + 1],
-                step / scale[block],
-                blocks.clock[block],
-                averaged,
-            )
+    _soften_features(state.features, blocks, inside, step, averaged)
+    _soften_features(state.edges, blocks, inside, step, averaged)
     if inside[-1] and norms[-1] > 0.0:
         squares[-1] = _soften(
             pairs.table,
@@ -848,14 +936,14 @@ def _soften_blocks(features, pairs, blocks, inside, step, averaged):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _prox_with_entries(features, pairs, blocks, terms, step, averaged):
+def _prox_with_entries(state, terms, step, averaged):
     """The proximal steps of all terms, of which some look at entries."""
     for j in range(len(terms.kinds)):
         if terms.kinds[j] == ENTRIES:
             own, inside = step * terms.weights[j], terms.members[j]
-            _soften_blocks(features, pairs, blocks, inside, own, averaged)
+            _soften_blocks(state, inside, own, averaged)
         else:
-            prox_step(blocks.norms, terms, j, step)
+            prox_step(state.blocks.norms, terms, j, step)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -896,9 +984,18 @@ def _rescale_scores(scores, f, factor):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def _rescale_features(features, averaged, block, clock, factor):
+    for f in range(len(features.block)):
+        if features.block[f] == block:
+            a, b = features.table_start[f], features.table_start[f + 1]
+            lag, total = features.lag[a:b], features.total[a:b]
+            _rescale(features.table[a:b], lag, total, clock, factor, averaged)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def rescale_block(state, averaged, block, factor):
     """v_f *= factor, with the average flushed first; a factor of zero clears it."""
-    kernels, features, pairs = state.kernels, state.features, state.pairs
+    kernels, pairs = state.kernels, state.pairs
     clock = state.blocks.clock[block]
     for f in range(len(kernels.block)):
         if kernels.block[f] == block:
@@ -907,11 +1004,8 @@ def rescale_block(state, averaged, block, factor):
             _rescale(kernels.coef[f], lag, total, clock, factor, averaged)
             if factor != 1.0:
                 _rescale_scores(kernels.scores, f, factor)
-    for f in range(len(features.block)):
-        if features.block[f] == block:
-            a, b = features.table_start[f], features.table_start[f + 1]
-            lag, total = features.lag[a:b], features.total[a:b]
-            _rescale(features.table[a:b], lag, total, clock, factor, averaged)
+    _rescale_features(state.features, averaged, block, clock, factor)
+    _rescale_features(state.edges, averaged, block, clock, factor)
     if block == len(state.blocks.scale) - 1:
         _rescale(pairs.table, pairs.lag, pairs.total, clock, factor, averaged)
     state.blocks.clock[block] = 0.0
@@ -962,74 +1056,115 @@ def _longest(starts, order):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _begin_blocks(scale, squares, clock, moves, was_zero, step, averaged):
-    """What the gradient step has to know of every block."""
+def _begin_blocks(scale, squares, clock, moves, was_zero, step, rule):
+    """What the gradient step has to know of every block; sums have steps of 1."""
     for block in range(len(scale)):
-        if averaged:
+        if rule.averaged:
             clock[block] += scale[block]
         was_zero[block] = squares[block] == 0.0
-        moves[block] = step / scale[block]
+        moves[block] = step if rule.sums else step / scale[block]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _close_sums(scale, before, norms):
+    """The same for sums of gradients, which stay when their scale falls to zero."""
+    for block in range(len(norms)):
+        if before[block] > 0.0:
+            scale[block] *= norms[block] / before[block]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def spom_pass(
-    starts, target, importance, state, rule, terms, order, steps, cost, draws, space
+    starts,
+    target,
+    importance,
+    state,
+    rule,
+    terms,
+    order,
+    steps,
+    dues,
+    cost,
+    draws,
+    space,
 ):
     """One visit of every chain in `order`: gradient step, proximal steps, projection.
 
-    steps[n] is the step at the n-th visit; `space` is room for the sums of the CRF
-    loss, or None for the hinge, whose code is then compiled alone. Returns (updates,
-    sum of the losses before each step).
+    steps[n] is the step at the n-th visit and dues[n] the factor of the regularizer in
+    its proximal step; `space` is room for the sums of the CRF loss, or None for the
+    hinge, whose code is then compiled alone. With rule.sums (dual averaging) v_f sums
+    up all gradients, and the proximal step begins at steps[n] v_f every time. Returns
+    (updates, sum of the losses before each step).
     """
-    kernels, features, pairs, blocks = state
+    kernels, features, edges, pairs, blocks = state
     block, scores, table = kernels.block, kernels.scores, pairs.table
     scale, squares, clock, moves, before, norms, was_zero = blocks
     averaged, n_labels = rule.averaged, len(table)
-    has_entries = (terms.kinds == ENTRIES).any()
+    has_entries, has_edges = (terms.kinds == ENTRIES).any(), len(edges.block) > 0
     longest = _longest(starts, order)
     unary, best = np.empty((longest, n_labels)), np.empty((longest, n_labels))
-    found, transitions = np.empty(longest, np.int64), np.zeros((n_labels, n_labels))
-    push = _no_push(longest, n_labels)
-    own, own_pairs, labels, counts, products = push
+    found = np.empty(longest, np.int64)
+    push = _no_push(longest, n_labels, longest)
+    n_tables = longest if has_edges else 1
+    pair_push = _no_push(n_tables, n_labels * n_labels, 0)
+    all_tables = np.zeros((n_tables, n_labels, n_labels))
+    all_pushes = pair_push.scores.reshape(all_tables.shape)
+    flat = all_tables.reshape(pair_push.scores.shape)
     updates, losses = 0, 0.0
     for n in range(len(order)):
         chain = order[n]
         begin = starts[chain]
         length = starts[chain + 1] - begin
+        transitions = all_tables[: min(length, n_tables)]
+        own_pairs = all_pushes[: min(length, n_tables)]
         _score_kernels(block, scores, scale, squares, begin, length, unary)
         _score_features(features, scale, squares, begin, length, unary)
-        if rule.uses_pairs:
+        if rule.uses_pairs or has_edges:
             _score_pairs(table, scale[-1], transitions, own_pairs)
+        if has_edges:
+            _score_features(edges, scale, squares, begin, length, flat)
         truth = target[begin : begin + length]
         if space is None:
             loss = _hinge_push(
-                unary, transitions, truth, cost, best, found, own, own_pairs
+                unary, transitions, truth, cost, best, found, push.scores, own_pairs
             )
         else:
             drawn, coarse = draws[begin : begin + length], rule.coarse
             loss = _crf_push(
-                unary, transitions, truth, space, drawn, coarse, own, own_pairs
+                unary, transitions, truth, space, drawn, coarse, push.scores, own_pairs
             )
         losses += importance[chain] * loss
-        wrong = _list_pushes(own, length, labels, counts, products)
+        wrong = _list_pushes(push.scores, length, push.labels, push.counts)
         updates += wrong
-        step = steps[n] * importance[chain]
-        _begin_blocks(scale, squares, clock, moves, was_zero, step, averaged)
+        step = importance[chain] * (1.0 if rule.sums else steps[n])
+        _begin_blocks(scale, squares, clock, moves, was_zero, step, rule)
         if wrong:
+            if len(block) > 0:
+                _multiply_pushes(push.scores, length, push.counts, push.products)
             _step_kernels(kernels, blocks, push, begin, length)
             _step_features(features, blocks, push, averaged, begin, length)
+            if has_edges:
+                own, labels, counts, _ = pair_push
+                _list_pushes(own, length, labels, counts)
+                _step_features(edges, blocks, pair_push, averaged, begin, length)
             if rule.uses_pairs:
-                _step_pairs(pairs, blocks, push, averaged)
-        step = steps[n] * rule.reg
+                _step_pairs(pairs, blocks, own_pairs, averaged)
+        if rule.sums:
+            scale[:] = steps[n]
         _known_norms(scale, squares, before, norms)
         if has_entries:
-            _prox_with_entries(features, pairs, blocks, terms, step, averaged)
+            _prox_with_entries(state, terms, dues[n], averaged)
         else:
-            prox_steps(norms, terms, step)
+            prox_steps(norms, terms, dues[n])
         _project(norms, rule.radius)
         if wrong:
-            _write_kernels(kernels, blocks, push, averaged, begin, length)
+            _write_kernels(kernels, blocks, push, rule, begin, length)
+        if rule.sums:
+            _close_sums(scale, before, norms)
+            continue
+        if wrong:
             _forget_features(features, blocks, averaged, begin, length)
+            _forget_features(edges, blocks, averaged, begin, length)
         if _close_blocks(scale, squares, before, norms, was_zero):
             _rescale_blocks(state, averaged)
     return updates, losses

@@ -24,7 +24,9 @@ from manykernels.norms.regularizers import (
     SquaredPNorm,
     SumOf,
     Term,
+    kernel_weights,
     regularizer_value,
+    strong_convexity,
     successive_prox,
 )
 
@@ -41,6 +43,7 @@ __all__ = [
     "SquaredPNorm",
     "SumOf",
     "Term",
+    "kernel_weights",
     "project_simplex",
     "prox_elastic_net",
     "prox_entries",
@@ -51,5 +54,6 @@ __all__ = [
     "prox_squared_l2",
     "prox_squared_p",
     "regularizer_value",
+    "strong_convexity",
     "successive_prox",
 ]

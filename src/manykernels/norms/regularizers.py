@@ -69,6 +69,49 @@ class Term:
         result[inside] = self._prox(block_norms[inside], step * self.weight)
         return result
 
+    def slopes(self, block_norms: Array) -> Array:
+        """d value / d (norm_f^2 / 2), infinite where the norm is zero and matters.
+
+        Zero for blocks that the term does not speak of, and for "entries", which is no
+        function of block norms.
+        """
+        inside = self.members(len(block_norms))
+        slopes = np.zeros(len(block_norms))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            slopes[inside] = self.weight * self._slopes(block_norms[inside])
+        return slopes
+
+    @property
+    def strong_convexity(self) -> float:
+        """The largest sigma for which value - sigma / 2 ||w||^2 is known to be convex.
+
+        Of the blocks it speaks of; 0 if the term is not strongly convex.
+        """
+        known = {
+            "squared_l2": 1.0,
+            "squared_p": self.exponent - 1.0,
+            "elastic_net": self.exponent,
+            "power": 2.0 * (self.exponent == 2.0),
+        }
+        return self.weight * known.get(self.kind, 0.0)
+
+    def _slopes(self, norms: Array) -> Array:
+        if self.kind == "entries":
+            return np.zeros(len(norms))
+        if self.kind == "squared_l2":
+            return np.ones(len(norms))
+        if self.kind == "joint":
+            return np.full(len(norms), 1.0 / np.linalg.norm(norms))
+        if self.kind == "group_lasso":
+            return np.asarray(1.0 / norms)
+        if self.kind == "power":
+            return np.asarray(self.exponent * norms ** (self.exponent - 2.0))
+        if self.kind == "squared_p":
+            p = self.exponent
+            return np.asarray(p_norm(norms, p) ** (2.0 - p) * norms ** (p - 2.0))
+        share = self.exponent if self.kind == "elastic_net" else 0.0
+        return np.asarray(share + (1.0 - share) * norms.sum() / norms)
+
     def _value(self, norms: Array) -> float:
         if self.kind == "group_lasso":
             return float(norms.sum())
@@ -317,6 +360,45 @@ def regularizer_value(
     8.0
     """
     return float(sum(term.value(block_norms, entry_norms) for term in terms))
+
+
+def kernel_weights(terms: Sequence[Term], block_norms: Array) -> Array:
+    r"""beta_f such that w also solves the plain problem of the kernel sum_f beta_f K_f.
+
+    :math:`\beta_f = 1 / \frac{d\Omega}{d(\|w_f\|^2 / 2)}`. For a q-norm this is
+    :math:`\|w_f\|^{2-q}` times a number that all blocks share: the norm itself for
+    sparse MKL, ones for squared l2. Where the terms leave a block without a penalty,
+    no such kernel exists, and the norms are returned.
+
+    Examples
+    --------
+    >>> kernel_weights(SparseMKL().terms(), np.array([3.0, 1.0, 0.0])).tolist()
+    [0.75, 0.25, 0.0]
+    >>> kernel_weights(SquaredL2().terms(), np.array([3.0, 1.0, 0.0])).tolist()
+    [1.0, 1.0, 1.0]
+    """
+    if not np.any(block_norms):
+        return np.zeros(len(block_norms))
+    slopes = np.sum([term.slopes(block_norms) for term in terms], axis=0)
+    if np.any((slopes == 0.0) & (block_norms > 0.0)):
+        return block_norms
+    defined = slopes > 0.0  # neither 0 nor 0 / 0, which only blocks at zero have
+    found: Array = np.divide(1.0, slopes, out=np.zeros(len(slopes)), where=defined)
+    return found
+
+
+def strong_convexity(terms: Sequence[Term], n_blocks: int) -> float:
+    """The largest known sigma for which the sum of the terms is strongly convex; or 0.
+
+    Examples
+    --------
+    >>> strong_convexity(SparseMKL().terms(), 2), strong_convexity(
+    ...     ElasticNetMKL(0.25).terms(), 2
+    ... )
+    (0.0, 0.25)
+    """
+    total = sum(t.strong_convexity * t.members(n_blocks) for t in terms)
+    return float(np.min(np.zeros(n_blocks) + total))
 
 
 def successive_prox(
