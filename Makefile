@@ -75,7 +75,7 @@ test-torch: $(TORCH)/.installed
 $(TORCH)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(TORCH)
 	$(TORCH)/bin/python -m pip install --quiet --editable '.[torch]' pytest \
-		pytest-xdist array-api-strict
+		pytest-xdist hypothesis array-api-strict
 	@touch $@
 
 coverage:

@@ -29,6 +29,7 @@ PACKAGES = (
     "himalaya",
     "scikit-survival",
     "python-crfsuite",
+    "torch",
 )
 BEGAN = time.perf_counter()  # scripts import this first
 # Tables are wide; a pipe has no width of its own.

@@ -64,6 +64,7 @@ LONG = (
     "decoders",
     "ocr",
     "ocr_figures",
+    "gpu",
 )
 KNOWN = SHORT + CONTESTS + LONG
 FLAGS = ("--quick", "--full", "--status", "--stale")

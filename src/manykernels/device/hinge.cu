@@ -1,6 +1,6 @@
 // Dual ascent for the multiclass hinge loss on one combined kernel, a block of rows at a
-// time: what hot/dual.py does in `violations` and `block_steps`, with the row of the
-// largest violation next. Compiled for OUTPUTS classes and blocks of BLOCK rows.
+// time: what hot/dual.py does in `violations` and `block_steps`, with the worst rows
+// first. Compiled for OUTPUTS classes and blocks of BLOCK rows.
 //
 // scores are (OUTPUTS, n), coef is (n, OUTPUTS), matrix is (n, n), all float.
 
@@ -71,7 +71,9 @@ extern "C" __global__ void gather_square(const float *matrix, const long long *i
     square[(size_t)p * BLOCK + q] = row[index[q]];
 }
 
-// One thread block; thread q has row index[q], its coefficients and scores.
+// One thread block; thread q has row index[q], its coefficients and scores. In turns, the
+// worst row of every warp is named, and those with a violation that is worthwhile take
+// their steps one after the other: to name them takes longer than a step.
 extern "C" __global__ void __launch_bounds__(BLOCK, 1)
     solve_block(const float *square, const long long *index, const int *target,
                 const float *bounds, float *coef, const float *scores, int n, int size,
@@ -93,8 +95,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
   }
   bool changed = false;
   int t = 0;
-  for (; t < most; ++t) {
-    int turn = t & 1;
+  for (int turn = 0; t < most; turn ^= 1) {
     float mine = here ? violation_of(s, a, own, bound) : 0.0f;
     unsigned bits = __float_as_uint(mine);  // in the order of the numbers: none is < 0
     unsigned top = __reduce_max_sync(ALL, bits);
@@ -105,20 +106,28 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
     }
     __syncthreads();
     unsigned theirs = lane < WARPS ? best[turn][lane] : 0u;
-    top = __reduce_max_sync(ALL, theirs);
-    holders = __ballot_sync(ALL, lane < WARPS && theirs == top);
-    int p = who[turn][__ffs(holders) - 1];
-    float largest = __uint_as_float(top);
+    float largest = __uint_as_float(__reduce_max_sync(ALL, theirs));
     if (t == 0) floor = (float)worthwhile * largest;
     if (largest < floor || largest <= 1e-7f) break;
+    unsigned named = __ballot_sync(ALL, __uint_as_float(theirs) >= floor);
+    int p = who[turn][__ffs(named) - 1];
     float kernel = here ? square[(size_t)p * BLOCK + q] : 0.0f;
-    if (q == p) {
-      row_step(a, s, own, bound, kernel, change[turn]);
-      changed = true;
-    }
-    __syncthreads();
+    while (named) {
+      if (q == p) {
+        row_step(a, s, own, bound, kernel, change[t & 1]);
+        changed = true;
+      }
+      named &= named - 1;  // the next one's values come while this one is at work
+      float now = kernel;
+      if (named) {
+        p = who[turn][__ffs(named) - 1];
+        kernel = here ? square[(size_t)p * BLOCK + q] : 0.0f;
+      }
+      __syncthreads();
 #pragma unroll
-    for (int k = 0; k < OUTPUTS; ++k) s[k] += kernel * change[turn][k];
+      for (int k = 0; k < OUTPUTS; ++k) s[k] += now * change[t & 1][k];
+      ++t;
+    }
   }
   // Rows that changed, in the order of the block, whatever the order of the threads.
   unsigned mask = __ballot_sync(ALL, changed);

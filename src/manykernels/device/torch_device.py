@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
 import array_api_compat.torch as xp
@@ -130,8 +131,7 @@ def _add_at_once(
     right: Sequence[Terms],
 ) -> DeviceArray:
     """One pass over the tile for all the curves."""
-    slopes = torch.tensor([c.slope for c in curves], dtype=out.dtype).to(out.device)
-    degrees = torch.tensor([c.degree for c in curves], dtype=torch.int32)
+    slopes, degrees = _constants(tuple(curves), out.device)
     sides = [
         torch.stack([terms[part] for terms in side])
         for side in (left, right)
@@ -143,10 +143,18 @@ def _add_at_once(
             block=(THREADS, 1, 1),
             args=[
                 *(out, dot, *out.shape, len(curves)),
-                *(slopes, degrees.to(out.device), *sides),
+                *(slopes, degrees, *sides),
             ],
         )
     return out
+
+
+@lru_cache(maxsize=1024)
+def _constants(curves: tuple[Curve, ...], place: Any) -> tuple[Any, Any]:
+    """Slopes and degrees, sent once."""
+    slopes = torch.tensor([c.slope for c in curves], dtype=torch.float32)
+    degrees = torch.tensor([c.degree for c in curves], dtype=torch.int32)
+    return slopes.to(place), degrees.to(place)
 
 
 def _require_available(name: str) -> None:

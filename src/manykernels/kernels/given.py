@@ -377,13 +377,15 @@ def check_matrices(
     else:
         facts = np.concatenate([_facts_of_one(m) for m in matrices], axis=1)
     largest, gap, total = facts
-    good = np.isfinite(total) & (largest > 0) & (gap <= SYMMETRY_TOLERANCE * largest)
+    rounded = np.array([HALF_EPS * (m.dtype == np.float16) for m in matrices])
+    tolerance = np.maximum(SYMMETRY_TOLERANCE, rounded)
+    good = np.isfinite(total) & (largest > 0) & (gap <= tolerance * largest)
     for f, (matrix, kernel) in enumerate(zip(matrices, kernels, strict=True)):
         if kernel.nonnegative:
             require_nonnegative(matrix, names[f])
         if not good[f]:
             check_training_matrix(matrix, names[f])
-    return np.asarray(gap <= ROUNDING * largest)
+    return np.asarray(gap <= np.maximum(ROUNDING, rounded) * largest)
 
 
 def _facts(stack: Values) -> Array:

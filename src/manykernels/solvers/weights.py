@@ -299,8 +299,21 @@ class DualMixture(Resumable):
     def __init__(self, norm: LpGroupNorm) -> None:
         self.norm = norm
         self.value = -np.inf
-        self.coef: Array = np.zeros((0, 0))
+        self._coef: Array = np.zeros((0, 0))
+        self._best: tuple[Array, list[Array]] | None = None  # shares and points of coef
         self._points: list[tuple[Array, float, Array]] = []
+
+    @property
+    def coef(self) -> Array:
+        """The best point, mixed when it is asked for: few rounds end a search."""
+        if self._best is not None:
+            shares, coefs = self._best
+            self._coef, self._best = np.tensordot(shares, coefs, axes=1), None
+        return self._coef
+
+    @coef.setter
+    def coef(self, coef: Array) -> None:
+        self._coef, self._best = coef, None
 
     def add(self, coef: Array, linear: float, theta_norms: Array) -> float:
         """Take in a feasible point; returns the best value so far."""
@@ -316,7 +329,9 @@ class DualMixture(Resumable):
         for shares in (alone, mixed):
             value = float(shares @ values - self.norm.dual_value(shares @ rows))
             if value > self.value:
-                self.value, self.coef = value, np.tensordot(shares, coefs, axes=1)
+                used = np.flatnonzero(shares)
+                self.value = value
+                self._best = shares[used], [coefs[k] for k in used]
         if len(values) > DUAL_POINTS:  # the mixture needs this one least
             del self._points[int(np.argmin(mixed[:-1]))]
         return self.value

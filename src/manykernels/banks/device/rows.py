@@ -61,9 +61,16 @@ class RowKernels(DeviceKernels):
 
     @classmethod
     def of(cls, device: Device, kernels: KernelSet, room: int) -> RowKernels:
-        """From fitted kernels that all have curves, see `on_rows`."""
+        """From fitted kernels that all have curves, see `on_rows`.
+
+        Kernels that the set does not evaluate are zero.
+        """
         groups = [_reference(device, kernels, group) for group in kernels.groups]
-        diagonals = np.asarray(kernels.diagonals().T)
+        diagonals = np.zeros((kernels.n_reference, kernels.n_kernels))
+        for group in kernels.groups:
+            ids = kernels.ids(group, slice(0, kernels.n_reference))
+            for f in group.members:
+                diagonals[:, f] = kernels.scalings[f].diagonal[ids]
         return cls(device, groups, diagonals, kernels.dtype, room)
 
     def tiles(self, rows: Chosen, columns: Chosen) -> Iterator[tuple[int, DeviceArray]]:
