@@ -7,7 +7,7 @@ import pytest
 
 from manykernels.device import Device
 from manykernels.device.base import Curve
-from manykernels.hot.dual import frozen_values, violations
+from manykernels.hot.dual import frozen_values
 from tests.device.devices import DEVICES
 
 
@@ -62,7 +62,7 @@ def test_blocks_reach_the_gap_that_they_promise(cuda, n_outputs):
     assert np.abs(coef.sum(axis=1)).max() < 1e-12
     own = np.zeros_like(coef)
     own[np.arange(n_rows), target] = bound
-    assert np.all(coef <= own + 1e-15)
+    assert np.all(coef <= own * (1.0 + 1e-15))
     scores = np.ascontiguousarray((gram @ coef).T)
     margins = np.empty(n_rows)
     linear, quadratic = frozen_values(
@@ -74,5 +74,3 @@ def test_blocks_reach_the_gap_that_they_promise(cuda, n_outputs):
         for t in stretches
     )
     assert primal - linear + 0.5 * quadratic <= 1.1e-3 * primal
-    worst = violations(target, bound, coef, np.ascontiguousarray(scores.T)).max()
-    assert worst < 0.2

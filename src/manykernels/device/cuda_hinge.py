@@ -16,6 +16,7 @@ WORTHWHILE = 0.6  # of the block's largest violation: smaller ones wait
 STEPS = 1024  # of a block at most
 BLOCKS_AT_ONCE = 12  # between two looks at the gap
 MOST_LOOKS = 80
+ROUNDING = 1e-6  # relative: a row so close to its bound is at it
 THREADS = 64  # of the update of scores
 # Multiples of the model among which the best primal value is looked for.
 STRETCHES = np.concatenate(
@@ -177,6 +178,7 @@ def _feasible(
     wrong = np.minimum(coef.astype(np.float64), 0.0)
     wrong[rows, own] = 0.0
     total = -wrong.sum(axis=1)
-    wrong *= np.minimum(1.0, bound / np.maximum(total, 1e-300))[:, None]
+    at_bound = total > (1.0 - ROUNDING) * bound
+    wrong[at_bound] *= (bound / np.maximum(total, 1e-300))[at_bound, None]
     wrong[rows, own] = -wrong.sum(axis=1)
     return wrong

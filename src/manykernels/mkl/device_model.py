@@ -15,6 +15,25 @@ from manykernels.kernels.given import is_elsewhere
 from manykernels.mkl.model import BlockModel, Model
 
 
+class SupportRows:
+    """A model's support rows and coefficients on a device.
+
+    Parameters
+    ----------
+    model : BlockModel or FeatureModel
+    device : Device
+    """
+
+    def __init__(self, model: Model, device: Device) -> None:
+        self.device = device
+        self.coef = device.precisely(device.put(model.coef))
+        # The kernels that have a weight, where their rows are all that they need.
+        self.kernels = _used_on_rows(model)
+        if self.kernels is not None:
+            room = device.allowed_bytes(None)
+            self.rows = RowKernels.of(device, self.kernels, room)
+
+
 class DeviceModel:
     """The scores of new rows, from support rows that wait on the device.
 
@@ -25,25 +44,23 @@ class DeviceModel:
     Parameters
     ----------
     model : BlockModel or FeatureModel
-    device : Device
+    support : SupportRows
     """
 
-    def __init__(self, model: Model, device: Device) -> None:
-        self.model, self.device = model, device
-        self.kernels = _used_on_rows(model)
-        if self.kernels is not None:
-            self.coef = device.precisely(device.put(model.coef))
-            room = device.allowed_bytes(None)
-            self.rows = RowKernels.of(device, self.kernels, room)
+    def __init__(self, model: Model, support: SupportRows) -> None:
+        self.model, self.support = model, support
+        self.device, self.coef = support.device, support.coef
 
     def scores(self, X: Any, block_bytes: int) -> Array:
         """Scores of new rows, shape (rows, outputs)."""
         if isinstance(X, list) and X and all(map(is_elsewhere, X)):
             return self._given_scores(X)
-        if self.kernels is None or not len(self.model.coef):
+        kernels = self.support.kernels
+        if kernels is None or not len(self.model.coef):
             return self.model.scores(X, block_bytes)
-        new, weights = self.rows.new_rows(self.kernels, X), self.model.weights
-        parts = self.rows.parts(slice(0, new[0].values.shape[0]))
+        rows, weights = self.support.rows, self.model.weights
+        new = rows.new_rows(kernels, X)
+        parts = rows.parts(slice(0, new[0].values.shape[0]))
         found = [self._part(new, weights, part) for part in parts]
         return np.concatenate([np.empty((0, self.coef.shape[1])), *found])
 
@@ -64,32 +81,32 @@ class DeviceModel:
     def _combined(
         self, new: list[RowGroup], weights: Array, rows: slice, coef: DeviceArray
     ) -> Array:
-        tile = self.rows.against(new, weights, rows, EVERY)
+        tile = self.support.rows.against(new, weights, rows, EVERY)
         found = self.device.get(self.device.precisely(tile) @ coef)
         return np.asarray(found, np.float64)
 
     def _given_scores(self, matrices: list[Any]) -> Array:
         """From kernel values of new rows that are there: (rows, training rows) each."""
         model, device = self.model, self.device
-        support = device.put(np.asarray(model.kernels.support), np.int64)
-        coef, total = device.precisely(device.put(model.coef)), 0.0
+        support, total = device.put(np.asarray(model.kernels.support), np.int64), 0.0
         groups: list[Any] = list(model.kernels.groups)
         for group in groups:
             for f in group.members:
                 weights = model.weights[..., f] * model.kernels.scalings[f].factor
                 if np.any(weights):
                     values = device.pick(matrices[group.position].there, support, 1)
-                    scaled = coef * device.precisely(device.put(np.atleast_1d(weights)))
+                    own = device.precisely(device.put(np.atleast_1d(weights)))
+                    scaled = self.coef * own
                     total = total + device.precisely(values) @ scaled
         return np.asarray(device.get(total), np.float64)
 
 
 def on_device(model: Model, device: Device) -> DeviceModel:
-    """The model there, kept for the next call; copies and files leave it behind."""
-    kept: DeviceModel | None = vars(model).get("there")
+    """The model there; its rows are kept for the next call, not in copies and files."""
+    kept: SupportRows | None = vars(model).get("there")
     if kept is None or kept.device is not device:
-        kept = vars(model)["there"] = DeviceModel(model, device)
-    return kept
+        kept = vars(model)["there"] = SupportRows(model, device)
+    return DeviceModel(model, kept)
 
 
 def _used_on_rows(model: Model) -> KernelSet | None:
