@@ -55,6 +55,7 @@ LONG = (
     "approximations",
     "smooth_wrapper",
     "interactions",
+    "terms",
     "rmd_figures",
     "parsing",
     "tree_decoders",

@@ -310,7 +310,7 @@ SENTENCES = [
     ({"degree_weights": 3}, "degree_weights must be 4 positive numbers"),
     ({"p": 2.0}, r"p must be a number in \[1, 1.99\]"),
     ({"p": 0.5}, r"p must be a number in \[1, 1.99\] or 'blend', got 0.5"),
-    ({"C": "large"}, r"C must be a number in \(0, inf\) or 'auto', got 'large'"),
+    ({"C": "large"}, r"C must be a number in \(0, inf\) or 'auto' or 'bic', got"),
     ({"C": -1}, "C must be a number in"),
     ({"refit": "yes"}, "refit must be True or False or None, got 'yes'"),
     ({"standardize": "yes"}, "standardize must be True or False or 'auto'"),

@@ -37,7 +37,7 @@ RULES: Rules = {
     "step": OneOf(*STEPS),
     "update": OneOf(*UPDATES),
     "sigma": Number(optional=True),
-    "average": Flag(word="tail"),
+    "average": Flag(words=("tail",)),
 }
 
 

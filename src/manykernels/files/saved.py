@@ -94,7 +94,7 @@ class Saved:
         """Parameters may have changed since the fit; no file holds what none allows."""
         for name, rule in self._rules.items():
             value = getattr(self, name)
-            is_word = isinstance(value, str) and value == rule.word
+            is_word = isinstance(value, str) and value in rule.words
             if not (is_word or (value is None and rule.optional)):
                 rule.check(name, value)
 

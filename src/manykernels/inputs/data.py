@@ -265,7 +265,7 @@ class TrainingLabels:
         check_classification_targets(y)
         weight = np.ones(len(y))
         if sample_weight is not None:
-            weight = _check_weights(rows, sample_weight)
+            weight = check_weights(rows, sample_weight)
         kept = np.flatnonzero(weight > 0.0)
         y, weight = y[kept], weight[kept]
         if classes is not None:
@@ -322,7 +322,8 @@ def _no_target(owner: str, each: str) -> ValueError:
     )
 
 
-def _check_weights(rows: Any, sample_weight: Any) -> np.ndarray:
+def check_weights(rows: Any, sample_weight: Any) -> np.ndarray:
+    """One number per row, none negative and not all zero; ones for None."""
     weight = np.asarray(_check_sample_weight(sample_weight, rows, dtype=np.float64))
     if np.any(weight < 0.0):
         row = int(np.argmin(weight))
@@ -392,7 +393,7 @@ class TrainingValues:
         """Check targets and weights of a checked X; take off the weighted mean."""
         rows = X[0] if isinstance(X, list) else X
         y = _check_values(rows, y)
-        weight = _check_weights(rows, sample_weight)
+        weight = check_weights(rows, sample_weight)
         kept = np.flatnonzero(weight > 0.0)
         weight = weight[kept]
         target = y[kept].reshape(len(kept), -1)

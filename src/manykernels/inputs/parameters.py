@@ -21,19 +21,20 @@ APPROXIMATION = r"(nystroem|random_features)(?::([1-9][0-9]{0,8}))?"
 
 @dataclass(frozen=True, kw_only=True)
 class Rule(ABC):
-    """What a parameter may be; None and a word are allowed without a check."""
+    """What a parameter may be; None and some words are allowed without a check."""
 
     optional: bool = False  # None is allowed, too
-    word: str | None = None  # and so is this text
+    words: tuple[str, ...] = ()  # and so are these texts
 
     @abstractmethod
     def check(self, name: str, value: Any) -> None:
-        """Raise unless a value, neither that None nor that word, is allowed."""
+        """Raise unless a value, neither that None nor such a word, is allowed."""
 
     @property
     def exemptions(self) -> str:
         """The end of a list of what is allowed."""
-        return " or None" * self.optional + (f" or {self.word!r}" if self.word else "")
+        words = "".join(f" or {word!r}" for word in self.words)
+        return " or None" * self.optional + words
 
 
 Rules: TypeAlias = Mapping[str, Rule]
@@ -132,18 +133,18 @@ class OneOf(Rule):
     def __init__(
         self, *words: str | None, method: str | None = None, hint: str = ""
     ) -> None:
-        self.words, self.method, self.hint = words, method, hint
+        self.listed, self.method, self.hint = words, method, hint
 
     def check(self, name: str, value: Any) -> None:
         """Raise unless it is one of them."""
         if value is None or isinstance(value, str):
-            good = value in self.words
+            good = value in self.listed
         else:
             known = self.method is not None and not isinstance(value, type)
             good = known and hasattr(value, str(self.method))
         if not good:
             also = [] if self.method is None else [f"a {name} object"]
-            listed = [*map(repr, self.words), *also]
+            listed = [*map(repr, self.listed), *also]
             text = " or ".join(filter(None, [", ".join(listed[:-1]), listed[-1]]))
             raise ValueError(
                 f"{name} must be {text}, got {quoted(value)}; choose one of "
@@ -157,7 +158,7 @@ class Flag(Rule):
 
     Examples
     --------
-    >>> Flag(word="auto").check("standardize", "yes")
+    >>> Flag(words=("auto",)).check("standardize", "yes")
     Traceback (most recent call last):
     ValueError: standardize must be True or False or 'auto', got 'yes'; choose one of
     these.
@@ -290,7 +291,7 @@ def check_values(values: Mapping[str, Any], rules: Rules) -> None:
     """
     for name, rule in rules.items():
         value = values[name]
-        is_word = isinstance(value, str) and value == rule.word
+        is_word = isinstance(value, str) and value in rule.words
         if not (is_word or (value is None and rule.optional)):
             rule.check(name, value)
 

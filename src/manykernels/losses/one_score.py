@@ -9,13 +9,13 @@ curvature, which is a number for one score and a matrix for several.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, xlogy
 
-from manykernels.base.arrays import Array
+from manykernels.base.arrays import Array, Index
 
 NO_ERROR = 1e-24  # of the variance: squares below it are rounding
 ROUNDING = 1e-12  # by which a dual value may leave its interval
@@ -50,9 +50,34 @@ class ScoreLoss(Protocol):
     def deviance(self, scores: Array, target: Array) -> float:
         """Minus twice the log-likelihood of all rows, up to a constant."""
 
+    def take(self, rows: Index) -> ScoreLoss:
+        """The loss of some of the rows, which may have weights."""
+
+    def mean(self, values: Array) -> Array:
+        """The mean over the rows, by their weights."""
+
+    def weigh(self, values: Array, power: float = 1.0) -> Array:
+        """Values of the rows, shape (rows, ...), times powers of their weights."""
+
+
+class EqualRows:
+    """All rows count alike."""
+
+    def take(self, rows: Index) -> Self:
+        """The same."""
+        return self
+
+    def mean(self, values: Array) -> Array:
+        """The plain mean."""
+        return np.asarray(values.mean(axis=0))
+
+    def weigh(self, values: Array, power: float = 1.0) -> Array:
+        """The values."""
+        return values
+
 
 @dataclass(frozen=True)
-class SquaredError:
+class SquaredError(EqualRows):
     """1/2 (s - y)^2.
 
     Examples
@@ -82,13 +107,11 @@ class SquaredError:
 
     def deviance(self, scores: Array, target: Array) -> float:
         """n log(mean squared error): the noise's variance is estimated, too."""
-        least = max(NO_ERROR * float(np.var(target)), 1e-290)
-        mean = 2.0 * float(self.value(scores, target).mean())
-        return len(target) * float(np.log(max(mean, least)))
+        return _normal_deviance(self.value(scores, target), target)
 
 
 @dataclass(frozen=True)
-class Logistic:
+class Logistic(EqualRows):
     """log(1 + exp(-y s)) for y = -1 or 1.
 
     Examples
@@ -124,7 +147,7 @@ class Logistic:
 
 
 @dataclass(frozen=True)
-class SmoothedHinge:
+class SmoothedHinge(EqualRows):
     """The hinge [1 - y s]_+ with a parabola of width h in place of its corner.
 
     Examples
@@ -161,6 +184,73 @@ class SmoothedHinge:
     def deviance(self, scores: Array, target: Array) -> float:
         """Twice the loss."""
         return 2.0 * float(self.value(scores, target).sum())
+
+
+@dataclass(frozen=True)
+class Weighted:
+    """The loss of every row times its weight, which is positive.
+
+    Examples
+    --------
+    >>> loss = Weighted(SquaredError(), np.array([2.0, 1.0]))
+    >>> loss.value(np.array([3.0, 3.0]), np.array([1.0, 1.0]))
+    array([4., 2.])
+    """
+
+    loss: ScoreLoss
+    weights: Array
+
+    @property
+    def name(self) -> str:
+        """That of the loss."""
+        return self.loss.name
+
+    @property
+    def is_squared(self) -> bool:
+        """Whether it is w/2 (s - y)^2."""
+        return self.loss.is_squared
+
+    def value(self, scores: Array, target: Array) -> Array:
+        """Weight times loss."""
+        return self.weights * self.loss.value(scores, target)
+
+    def gradient(self, scores: Array, target: Array) -> Array:
+        """Weight times derivative."""
+        return self.weights * self.loss.gradient(scores, target)
+
+    def curvature(self, scores: Array, target: Array) -> Array:
+        """Weight times second derivative."""
+        return self.weights * self.loss.curvature(scores, target)
+
+    def conjugate(self, dual: Array, target: Array) -> Array:
+        """w conjugate(u / w)."""
+        return self.weights * self.loss.conjugate(dual / self.weights, target)
+
+    def deviance(self, scores: Array, target: Array) -> float:
+        """As that of the loss, with weighted sums and means."""
+        values = self.value(scores, target)
+        if self.is_squared:
+            return _normal_deviance(values, target)
+        return 2.0 * float(values.sum())
+
+    def take(self, rows: Index) -> Weighted:
+        """The weights of some rows."""
+        return Weighted(self.loss, self.weights[rows])
+
+    def mean(self, values: Array) -> Array:
+        """The weighted mean."""
+        return np.asarray(np.average(values, axis=0, weights=self.weights))
+
+    def weigh(self, values: Array, power: float = 1.0) -> Array:
+        """Rows times powers of their weights."""
+        return np.asarray((values.T * self.weights**power).T)
+
+
+def _normal_deviance(values: Array, target: Array) -> float:
+    """n log(twice the mean of halved squares), and no less than rounding has."""
+    least = max(NO_ERROR * float(np.var(target)), 1e-290)
+    mean = 2.0 * float(values.mean())
+    return len(target) * float(np.log(max(mean, least)))
 
 
 def _shares(dual: Array, target: Array) -> tuple[Array, NDArray[np.bool_]]:

@@ -86,7 +86,7 @@ SHARED: Rules = {
     "scale": ReadBy(read_scale),
     "missing": OneOf(*STRATEGIES),
     "approximate": ReadBy(read_approximation, optional=True),
-    "storage": ReadBy(Storage.of, word="auto"),
+    "storage": ReadBy(Storage.of, words=("auto",)),
     "memory_limit": ReadBy(parse_bytes, optional=True),
     "warm_start": Flag(),
     "checkpoint": FileName(optional=True),

@@ -9,7 +9,8 @@ from manykernels.products.estimators import (
     PolynomialMKLRegressor,
 )
 from manykernels.products.explicit_lp_norm import ExplicitLpNorm
-from manykernels.products.fit import FittedProducts, ProductFit
+from manykernels.products.fit import ProductFit
+from manykernels.products.fitted import FittedProducts
 from manykernels.products.mirror_descent import (
     Euclidean,
     RandomizedMirrorDescent,

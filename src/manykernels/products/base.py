@@ -172,6 +172,7 @@ class RankOneKernels:
     normalized: bool = False  # every product scaled to one size
     limits: Index | None = None  # how often a column may be a factor
     around_mean: bool = False  # size is the standard deviation: for an intercept
+    row_weights: Array | None = None  # in means, none of them zero
 
     @property
     def n_base(self) -> int:
@@ -208,7 +209,15 @@ class RankOneKernels:
         return np.sqrt([self._size(z) for z in features])
 
     def _size(self, z: Array) -> Array:
-        return self.square_sizes(np.square(z).mean(), z.mean())
+        shares = self.shares
+        return self.square_sizes(np.square(z) @ shares, z @ shares)
+
+    @property
+    def shares(self) -> Array:
+        """What every row counts in a mean."""
+        if self.row_weights is None:
+            return np.full(self.n_rows, 1.0 / self.n_rows)
+        return np.asarray(self.row_weights / self.row_weights.sum())
 
     def square_sizes(self, mean_squares: Any, means: Any) -> Array:
         """Squares of what normalized features are divided by; 0 where they are flat."""
@@ -236,11 +245,14 @@ class RankOneKernels:
 
     def take(self, rows: Index) -> RankOneKernels:
         """Some entries of the columns."""
-        return replace(self, columns=self.columns[rows])
+        weights = None if self.row_weights is None else self.row_weights[rows]
+        return replace(self, columns=self.columns[rows], row_weights=weights)
 
     def images(self, product: Product, coef: Array, rows: Index, known: Index) -> Array:
-        """z <z, a>."""
-        z = self.feature(product)
+        """z <z, a>, with z in the size that it has on the rows `known`."""
+        z = multiply_columns(self.columns, product)
+        if self.normalized:
+            z *= inverse_sizes(self.take(known)._size(z[known]))
         return np.asarray(float(z[known] @ coef) * z[rows])
 
     def largest_trace(self) -> float:

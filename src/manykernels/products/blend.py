@@ -2,44 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from manykernels.base.arrays import Array, Index
+from manykernels.base.arrays import Array
 from manykernels.base.machine import one_blas_thread
 from manykernels.base.stored import storable
 from manykernels.inputs.parameters import SEARCH, check_parameters
 from manykernels.losses.one_score import ScoreLoss
 from manykernels.products.base import Product, RankOneKernels
-from manykernels.products.column_generation import ColumnGeneration
-from manykernels.products.explicit_lp_norm import ExplicitLpNorm
-from manykernels.products.fit import (
-    FittedProducts,
-    from_expansion,
-    scores_of,
-)
-from manykernels.products.mirror_descent import RandomizedMirrorDescent
-from manykernels.products.problem import ProductExpansion, ProductProblem
-from manykernels.products.restricted import backtrack, simplex_quadratic, working_set
-from manykernels.solvers.loop import Callback, SolveResult
+from manykernels.products.fitted import FittedProducts, from_expansion
+from manykernels.products.folds import Mode, ModePath, ModePoint, RowParts
+from manykernels.products.problem import ProductProblem
+from manykernels.products.restricted import backtrack, simplex_quadratic
+from manykernels.solvers.loop import Callback
 
 GRID = tuple(10.0**k for k in range(-3, 5))
 PATIENCE = 2  # values of C that are no better before a path ends
 DENSE_DEGREE = 2  # with small weights for all, products of three only add noise
 DENSE_PRIORS = (2.0, 3.0, 5.0)
-LISTED_BYTES = 1 << 28  # beyond, products are drawn and not listed
 NEWTON_STEPS = 30
 LEAST_CURVATURE = 1e-6
-
-
-class Mode(NamedTuple):
-    """A norm and the prior weights of the degrees."""
-
-    p: float
-    rho: tuple[float, ...]
 
 
 class Member(NamedTuple):
@@ -137,12 +123,12 @@ class ProductBlend:
             Columns and targets of more rows, to judge by.
         """
         rng = np.random.default_rng(self.random_state)
-        table = RowParts.of(problem, held_out, self.folds, rng)
+        table = RowParts.of(*_with_more_rows(problem, held_out), self.folds, rng)
         best: list[ModePoint] = []
         with one_blas_thread():
             for mode in modes(problem.degree):
                 path = ModePath(self, table, mode, callback, rng)
-                best.append(_best_point(path, table))
+                best.append(path.best(GRID, PATIENCE))
                 if best[-1].result.stopped:
                     break
         judged = np.column_stack([point.scores for point in best])
@@ -150,146 +136,21 @@ class ProductBlend:
         return _blended(self, table, best, weights)
 
 
-@dataclass(frozen=True)
-class RowParts:
-    """All rows, and for every part of the work which to learn from and to judge by."""
-
-    problem: ProductProblem  # on all rows
-    parts: tuple[tuple[Index, Index], ...]  # the last one learns from all but held out
-
-    @classmethod
-    def of(
-        cls,
-        problem: ProductProblem,
-        held_out: tuple[Array, Array] | None,
-        folds: int,
-        rng: np.random.Generator,
-    ) -> RowParts:
-        base = problem.base
-        if not isinstance(base, RankOneKernels) or base.normalized:
-            raise ValueError(
-                "A blend needs one column per base kernel, neither matrices nor "
-                f"normalized products, got {type(base).__name__}; give p a number."
-            )
-        n, extra = problem.n_rows, 0
-        if held_out is not None:
-            extra = len(held_out[1])
-            base = replace(base, columns=np.concatenate([base.columns, held_out[0]]))
-            target = np.concatenate([problem.target, held_out[1]])
-            problem = replace(problem, base=base, target=target)
-        known, parts = np.arange(n), [(np.arange(n), np.arange(n, n + extra))]
-        if extra < n and min(folds, n) > 1:
-            place = rng.permutation(n) % min(folds, n)
-            folded = [
-                (known[place != k], known[place == k]) for k in range(place.max() + 1)
-            ]
-            parts = folded + parts
-        return cls(problem, tuple(parts))
-
-    @property
-    def judged_target(self) -> Array:
-        """Targets of the rows to judge by, part after part."""
-        rows = np.concatenate([judged for _, judged in self.parts])
-        return np.asarray(self.problem.target[rows])
-
-    def task(self, mode: Mode, known: Index) -> ProductProblem:
-        """The problem of a mode on some rows."""
-        return replace(
-            self.problem,
-            base=self.problem.base.take(known),
-            target=self.problem.target[known],
-            rho=np.array(mode.rho),
-            p=mode.p,
+def _with_more_rows(
+    problem: ProductProblem, more: tuple[Array, Array] | None
+) -> tuple[ProductProblem, int]:
+    """The problem on more rows, and how many were added."""
+    base = problem.base
+    if not isinstance(base, RankOneKernels) or base.normalized:
+        raise ValueError(
+            "A blend needs one column per base kernel, neither matrices nor "
+            f"normalized products, got {type(base).__name__}; give p a number."
         )
-
-
-@dataclass(frozen=True)
-class ModePoint:
-    """Where the path of a mode was best."""
-
-    mode: Mode
-    C: float
-    scores: Array  # of the rows to judge by
-    result: SolveResult
-
-
-class ModePath:
-    """One mode for growing C, on all parts side by side."""
-
-    def __init__(
-        self,
-        settings: ProductBlend,
-        table: RowParts,
-        mode: Mode,
-        callback: Callback | None,
-        rng: np.random.Generator,
-    ) -> None:
-        self.table, self.mode = table, mode
-        last = len(table.parts) - 1
-        self.tasks = [table.task(mode, known) for known, _ in table.parts]
-        self.solves = [
-            _solver(settings, task, rng, callback if i == last else None)
-            for i, task in enumerate(self.tasks)
-        ]
-
-    def points(self) -> Iterator[ModePoint]:
-        """From strong to weak regularization."""
-        whole = replace(self.table.problem, rho=np.array(self.mode.rho))
-        for C in GRID:
-            scores = []
-            for (known, judged), task, solve in zip(
-                self.table.parts, self.tasks, self.solves, strict=True
-            ):
-                result = solve(replace(task, C=C))
-                assert isinstance(result.model, ProductExpansion)
-                scores.append(scores_of(whole, result.model, judged, known))
-            yield ModePoint(self.mode, C, np.concatenate(scores), result)
-            if result.stopped:
-                return
-
-
-def _best_point(path: ModePath, table: RowParts) -> ModePoint:
-    """The C with the least loss; the path ends when larger ones bring nothing."""
-    loss, target = table.problem.loss, table.judged_target
-    best, least, since = None, np.inf, 0
-    for point in path.points():
-        value = float(loss.value(point.scores, target).mean())
-        since += 1
-        if best is None or value < least:
-            best, least, since = point, value, 0
-        if since >= PATIENCE:
-            break
-    assert best is not None
-    return best
-
-
-def _solver(
-    settings: ProductBlend,
-    task: ProductProblem,
-    rng: np.random.Generator,
-    callback: Callback | None,
-) -> Callable[[ProductProblem], SolveResult]:
-    """A function of the problem for some C, which starts where it last ended."""
-    limit = settings.max_iter
-    if task.p == 1.0:
-        generation = ColumnGeneration(
-            settings.tol, limit or 200, memory_limit=settings.memory_limit
-        )
-        known, pricing = working_set(task), generation.pricing(task)
-        return lambda now: generation.solve(now, known, callback, pricing)
-    if 16 * task.n_rows * task.n_products > LISTED_BYTES:
-        drawing = RandomizedMirrorDescent(limit or 500, settings.tol, random_state=rng)
-        return lambda now: drawing.solve(now, None, callback)
-    listing = ExplicitLpNorm(settings.tol, limit or 50)
-    last: list[ProductExpansion] = []
-
-    def solve(now: ProductProblem) -> SolveResult:
-        result = listing.solve(now, last[-1] if last else None, callback)
-        assert isinstance(result.model, ProductExpansion)
-        last[:] = [result.model] if result.model.products else []
-        return result
-
-    return solve
+    if more is None:
+        return problem, 0
+    base = replace(base, columns=np.concatenate([base.columns, more[0]]))
+    target = np.concatenate([problem.target, more[1]])
+    return replace(problem, base=base, target=target), len(more[1])
 
 
 def blend_weights(loss: ScoreLoss, scores: Array, target: Array) -> Array:
@@ -361,5 +222,5 @@ def _blended(
         np.array([coefs[product] for product in products]),
         intercept,
         first.factors,
-        members,
+        members=members,
     )

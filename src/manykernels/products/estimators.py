@@ -17,16 +17,21 @@ from manykernels.inputs.parameters import Flag, OneOf, check_parameters
 from manykernels.inputs.refusals import plain_refusals
 from manykernels.inputs.reporting import progress_callback
 from manykernels.inputs.whole import whole_or_nothing
-from manykernels.losses.one_score import Logistic, SmoothedHinge
-from manykernels.products.polynomial_mkl import (
+from manykernels.losses.one_score import Logistic, SmoothedHinge, SquaredError
+from manykernels.products.fitted import FittedProducts
+from manykernels.products.polynomial_mkl import PolynomialMKL
+from manykernels.products.preparing import (
     RULES,
-    PolynomialMKL,
+    Prepared,
     check_X,
     choose_degree_weights,
     choose_fit,
     choose_p,
     choose_tol,
+    choose_weights,
+    fit_best,
     prepare,
+    weighted,
 )
 from manykernels.products.problem import ProductProblem
 from manykernels.solvers.loop import require_whole
@@ -58,12 +63,14 @@ class PolynomialMKLRegressor(RegressorMixin, PolynomialMKL):
         run randomized mirror descent; 4/3 is the algorithm of Afkanpour et al.
         "blend" fits both, with several priors, and weighs them by cross-validation:
         the best predictions, from columns or base kernels with a single feature only.
-    C : float or "auto", default="auto"
-        Weight of the errors. "auto" takes the extended BIC for p = 1, five folds for
-        each member of a blend and a held-out fifth of the rows otherwise.
+    C : float, "auto" or "bic", default="auto"
+        Weight of the errors. For p = 1 "bic" is the short list that the extended BIC
+        prefers; "auto" is that list, or a shrunken model of columns and pairs, or a
+        constant, whichever predicts left-out rows best. A blend has five folds for
+        each member, and other p a held-out fifth of the rows.
     refit : bool, optional
         Fit the chosen products again without shrinkage (p = 1 and base kernels with a
-        single feature only). None does so exactly when C is "auto".
+        single feature only). None does so for the lists of "auto" and "bic".
     fit_intercept : bool, default=True
         An intercept without penalty; otherwise the constant is one of the products.
     standardize : bool or "auto", default="auto"
@@ -102,6 +109,9 @@ class PolynomialMKLRegressor(RegressorMixin, PolynomialMKL):
         These products in words.
     C_ : float
         The C that was used, or that of the member with most weight.
+    candidates_ : list of dict
+        Only where C is "auto" and p is 1: the models that were compared, the chosen
+        one first, and their loss on left-out rows over that of a constant.
     blend_ : list of dict
         Only for p="blend": p, degree_weights, C and weight of every member.
     objective_, duality_gap_ : float
@@ -161,13 +171,16 @@ class PolynomialMKLRegressor(RegressorMixin, PolynomialMKL):
         self.random_state = random_state
 
     @whole_or_nothing
-    def fit(self, X: Any, y: Any) -> PolynomialMKLRegressor:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PolynomialMKLRegressor:
         """Find the products and their coefficients.
 
         Parameters
         ----------
         X : table (array, data frame) or kernel matrices
         y : array of shape (n,)
+        sample_weight : array of shape (n,), optional
+            How much every row counts (p = 1 and columns only). Where C is a number,
+            a weight of two is a row twice; where it is chosen, weights are relative.
         """
         check_parameters(self, self._rules)
         rho = choose_degree_weights(self.degree, self.degree_weights)
@@ -176,14 +189,24 @@ class PolynomialMKLRegressor(RegressorMixin, PolynomialMKL):
         callback = progress_callback(self.verbose, tol, self.callback)
         given, X = X, check_X(self, X, reset=True, min_rows=2)
         y = _check_target(X, y)
-        ready = prepare(self, X, given)
+        kept, weights = choose_weights(self, X, sample_weight)
+        if weights is not None:
+            X, y = X[kept], y[kept]
+        options = prepare(self, X, given, weights)
         intercept = bool(self.fit_intercept)
-        shift = float(y.mean()) if intercept else 0.0
-        scale = float(np.sqrt(np.square(y - shift).mean())) or 1.0
-        problem = ProductProblem(
-            ready.base, (y - shift) / scale, rho, p=p, intercept=intercept
-        )
-        fitted = solver.solve(problem, callback)
+        shift = float(np.average(y, weights=weights)) if intercept else 0.0
+        square = float(np.average(np.square(y - shift), weights=weights))
+        scale = float(np.sqrt(square)) or 1.0
+        loss = weighted(SquaredError(), weights)
+
+        def fit(ready: Prepared) -> FittedProducts:
+            target = (y - shift) / scale
+            problem = ProductProblem(
+                ready.base, target, rho, p=p, loss=loss, intercept=intercept
+            )
+            return solver.solve(problem, callback)
+
+        ready, fitted = fit_best(options, fit)
         self._store(ready, [fitted], scale, shift, None)
         return self
 
@@ -245,12 +268,13 @@ class PolynomialMKLClassifier(ClassifierMixin, PolynomialMKL):
     p : float in [1, 2) or "blend", default=1
         1 selects few products and certifies them; other values run randomized mirror
         descent; "blend" fits both and weighs them by cross-validation.
-    C : float or "auto", default="auto"
-        Weight of the losses. "auto" takes the extended BIC for p = 1, five folds for
-        each member of a blend and a held-out fifth of the rows otherwise.
+    C : float, "auto" or "bic", default="auto"
+        Weight of the losses. "auto" takes the extended BIC for p = 1, as "bic" does,
+        five folds for each member of a blend and a held-out fifth of the rows
+        otherwise.
     refit : bool, optional
         Fit the chosen products again, all but without shrinkage (p = 1 and base
-        kernels with a single feature only). None does so exactly when C is "auto".
+        kernels with a single feature only). None does so for "auto" and "bic".
     standardize : bool or "auto", default="auto"
         Scale columns to unit mean square. True centers them as well; "auto" centers
         those whose mean is further than a quarter of the standard deviation from 0,
@@ -346,7 +370,7 @@ class PolynomialMKLClassifier(ClassifierMixin, PolynomialMKL):
         self.random_state = random_state
 
     @whole_or_nothing
-    def fit(self, X: Any, y: Any) -> PolynomialMKLClassifier:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PolynomialMKLClassifier:
         """Find the products and their coefficients.
 
         Parameters
@@ -354,6 +378,9 @@ class PolynomialMKLClassifier(ClassifierMixin, PolynomialMKL):
         X : table (array, data frame) or kernel matrices
         y : array of shape (n,)
             Labels of any type.
+        sample_weight : array of shape (n,), optional
+            How much every row counts (p = 1 and columns only). Where C is a number,
+            a weight of two is a row twice; where it is chosen, weights are relative.
         """
         check_parameters(self, self._rules)
         rho = choose_degree_weights(self.degree, self.degree_weights)
@@ -361,14 +388,21 @@ class PolynomialMKLClassifier(ClassifierMixin, PolynomialMKL):
         tol = choose_tol(self.solver, self.p)
         callback = progress_callback(self.verbose, tol, self.callback)
         given, X = X, check_X(self, X, reset=True, min_rows=2)
-        rows = TrainingLabels.of(X, y, owner=type(self).__name__)
-        ready = prepare(self, X, given)
+        rows = TrainingLabels.of(X, y, sample_weight, owner=type(self).__name__)
+        kept, weights = choose_weights(self, X, sample_weight)
+        X = X if weights is None else X[kept]
+        ready = prepare(self, X, given, weights)[0]
         positive = [1] if len(rows.classes) == 2 else range(len(rows.classes))
         fits = []
         for k in positive:
             target = np.where(rows.target == k, 1.0, -1.0)
             problem = ProductProblem(
-                ready.base, target, rho, p=p, loss=loss, intercept=False
+                ready.base,
+                target,
+                rho,
+                p=p,
+                loss=weighted(loss, weights),
+                intercept=False,
             )
             fits.append(solver.solve(problem, callback))
             if k != positive[-1]:

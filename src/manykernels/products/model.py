@@ -25,6 +25,7 @@ from manykernels.products.base import Product, product_name
 
 ROWS = 4096  # evaluated at a time
 ALREADY_CENTERED = 0.25  # standard deviations between the mean and zero
+NEAR_ZERO = 0.5  # standard deviations between the end of a range and zero
 
 
 @storable(shift=Floats("columns"), factor=Floats("columns"))
@@ -42,7 +43,9 @@ class ColumnScale:
     factor: Array
 
     @classmethod
-    def fit(cls, X: Array, standardize: bool | str = "auto") -> ColumnScale:
+    def fit(
+        cls, X: Array, standardize: bool | str = "auto", weights: Array | None = None
+    ) -> ColumnScale:
         """Unit mean square; "auto" shifts columns only whose mean is far from zero.
 
         A product of columns that are shifted by a little is a sum of many products,
@@ -56,7 +59,8 @@ class ColumnScale:
         unit = np.abs(X).max(axis=0, initial=0.0)
         unit[unit == 0.0] = 1.0
         X = X / unit
-        mean, spread = X.mean(axis=0), X.std(axis=0)
+        mean = np.average(X, axis=0, weights=weights)
+        spread = np.sqrt(np.average(np.square(X - mean), axis=0, weights=weights))
         flat = spread <= 1e-12
         spread[flat] = 0.0
         far = np.abs(mean) > ALREADY_CENTERED * spread
@@ -66,6 +70,25 @@ class ColumnScale:
         size[flat] = 0.0
         factor = np.divide(1.0, size, out=np.zeros(columns), where=size > 0.0)
         return cls(unit * shift, factor / unit)
+
+    @classmethod
+    def choices(
+        cls, X: Array, standardize: bool | str = "auto", weights: Array | None = None
+    ) -> list[ColumnScale]:
+        """The scale of `fit`, and one that keeps the zeros which it may be wrong about.
+
+        Zero is the end of the range of an income, and may be natural or not.
+        """
+        scale = cls.fit(X, standardize, weights)
+        low, high = X.min(axis=0), X.max(axis=0)
+        near = np.minimum(np.abs(low), np.abs(high)) < NEAR_ZERO * X.std(axis=0)
+        doubt = (scale.shift != 0.0) & (low * high >= 0.0) & near
+        if standardize != "auto" or not doubt.any():
+            return [scale]
+        squares = np.average(np.square(X[:, doubt]), axis=0, weights=weights)
+        shift, factor = scale.shift.copy(), scale.factor.copy()
+        shift[doubt], factor[doubt] = 0.0, 1.0 / np.sqrt(squares)
+        return [scale, cls(shift, factor)]
 
     def apply(self, X: Array, columns: Any = slice(None)) -> Array:
         """Some columns of X, scaled."""

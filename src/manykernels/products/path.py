@@ -112,7 +112,10 @@ class Refit:
         return Terms(tuple(products), kept, intercept, criterion, scores)
 
     def _least_squares(self, Z: Array) -> Array:
-        return np.asarray(lstsq(Z, self.problem.target)[0]) if Z.size else np.zeros(0)
+        if not Z.size:
+            return np.zeros(0)
+        weigh = self.problem.loss.weigh
+        return np.asarray(lstsq(weigh(Z, 0.5), weigh(self.problem.target, 0.5))[0])
 
     def _newton(self, Z: Array) -> Array:
         """min over w of sum loss(Z w) + RIDGE / 2 ||w||^2."""
@@ -194,11 +197,11 @@ class Refit:
     def _centered(self, products: Sequence[Product]) -> Array:
         """Features, around their means where there is an intercept."""
         Z = self.base.features(products)
-        return Z - Z.mean(axis=0) if self.problem.intercept else Z
+        return Z - self.problem.loss.mean(Z) if self.problem.intercept else Z
 
     def _spread(self, products: Sequence[Product]) -> Array:
         """Length of every feature, around its mean where there is an intercept."""
-        Z = self._centered(products)
+        Z = self.problem.loss.weigh(self._centered(products), 0.5)
         return np.asarray(np.maximum(np.linalg.norm(Z, axis=0), 1e-300))
 
     def _entry_price(self) -> float:

@@ -1,17 +1,14 @@
-"""What the two estimators over products share: checks, scores, tables and files."""
+"""What the two estimators over products share: scores, tables and files."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from manykernels.base.machine import require_memory
-from manykernels.base.quoted import quoted
 from manykernels.base.stored import (
     Count,
     Either,
@@ -24,236 +21,24 @@ from manykernels.base.stored import (
     require_all,
 )
 from manykernels.files import Saved, by_weight, certificate
-from manykernels.inputs.data import (
-    check_matrices,
-    check_table,
-)
-from manykernels.inputs.parameters import (
-    MODERATE,
-    Flag,
-    Number,
-    OneOf,
-    Rules,
-    Whole,
-    choose_generator,
-)
-from manykernels.inputs.reading import training_kernels
 from manykernels.inputs.reporting import warn_unless_converged
-from manykernels.inputs.views import are_views
-from manykernels.kernels import KernelSet, reads_matrices
-from manykernels.products.base import (
-    BaseKernels,
-    DenseKernels,
-    Product,
-    RankOneKernels,
-    product_name,
-)
-from manykernels.products.blend import BlendedProducts, ProductBlend
-from manykernels.products.column_generation import ColumnGeneration
-from manykernels.products.fit import FittedProducts, ProductFit
+from manykernels.kernels import reads_matrices
+from manykernels.products.base import Product, RankOneKernels, product_name
+from manykernels.products.blend import BlendedProducts
+from manykernels.products.choice import ChosenProducts
+from manykernels.products.fitted import FittedProducts
 from manykernels.products.model import (
-    ColumnScale,
     InteractionTable,
     MonomialModel,
     PolynomialModel,
     ProductKernelModel,
     interaction_table,
     padded,
-    single_features,
 )
-from manykernels.products.repeats import useful_powers
+from manykernels.products.preparing import Prepared, check_X, choose_tol
 from manykernels.solvers import Epoch
 
 MEMBER = ("p", "degree_weights", "C", "weight")  # what `blend_` says of each
-# What both estimators take; each adds its own.
-MOST_DEGREE = 100  # products of more kernels than that are rounding
-RULES: Rules = {
-    "degree": Whole(example=3, high=MOST_DEGREE),
-    "p": Number(1.0, 1.99, low_ok=True, word="blend"),
-    "C": Number(word="auto", largest=MODERATE),
-    "refit": Flag(optional=True),
-    "standardize": Flag(word="auto"),
-    "normalize": Flag(),
-    "powers": Flag(),
-    "solver": OneOf("auto", method="solve"),
-}
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """Base kernels on the training rows, and how new rows get there."""
-
-    base: BaseKernels
-    scale: ColumnScale | None
-    kernels: KernelSet | None
-    names: list[str]
-
-
-def check_X(estimator: Any, X: Any, reset: bool, min_rows: int = 1) -> Any:
-    """A dense table of finite numbers, or kernel matrices if these are given."""
-    if reads_matrices(estimator.base_kernels):
-        return check_matrices(estimator, X, reset, min_rows)
-    if are_views(X):
-        raise TypeError(
-            f"{type(estimator).__name__} learns from one table, got several views "
-            f"({type(X).__name__}); join their columns, for instance with "
-            "pd.concat(tables, axis=1), or use MKLClassifier or MKLRegressor."
-        )
-    table = check_table(estimator, X, reset, min_rows, sparse=False)
-    return table.astype(np.float64, copy=False)
-
-
-def prepare(estimator: Any, X: Any, given: Any) -> Prepared:
-    """Scale the columns, fit the base kernels and see whether they have rank one.
-
-    `given` is X before it was checked, for selectors of columns by name.
-    """
-    wanted = estimator.base_kernels
-    if wanted is None:
-        scale = ColumnScale.fit(X, estimator.standardize)
-        columns = _rank_one(estimator, scale.apply(X))
-        return Prepared(columns, scale, None, _names(estimator))
-    specs = training_kernels(wanted, given)
-    scaled_columns = None
-    if not reads_matrices(wanted):
-        scaled_columns = ColumnScale.fit(X, estimator.standardize)
-        X = scaled_columns.apply(X)
-    kernels = KernelSet.fit(
-        specs,
-        X,
-        feature_names=getattr(estimator, "feature_names_in_", None),
-        dtype=np.float64,
-        random_state=choose_generator(estimator.random_state),
-    )
-    base = _base(estimator, kernels)
-    return Prepared(base, scaled_columns, kernels, list(kernels.names))
-
-
-def _rank_one(estimator: Any, columns: np.ndarray) -> RankOneKernels:
-    """Columns, whose products p = 1 takes without needless powers and in one size.
-
-    The sampler for other p can do neither.
-    """
-    normalized = bool(estimator.normalize) and estimator.p == 1
-    around_mean = bool(getattr(estimator, "fit_intercept", False))
-    limits = _limits(columns, int(estimator.degree) if estimator.powers else 1)
-    if estimator.powers and not normalized:
-        limits = None
-    return RankOneKernels(columns, normalized, limits, around_mean)
-
-
-def _limits(columns: np.ndarray, most: int) -> np.ndarray | None:
-    """How often each column may be a factor; None where no power is needless."""
-    limits = useful_powers(columns, most)
-    return limits if most == 1 or np.any(limits < most) else None
-
-
-def _base(estimator: Any, kernels: KernelSet) -> BaseKernels:
-    if _has_rank_one(kernels):
-        everything = np.arange(kernels.n_kernels)
-        return _rank_one(
-            estimator, single_features(kernels.features() or [], everything)
-        )
-    if not estimator.powers:
-        raise ValueError(
-            "powers=False needs columns, or base kernels with a single feature, got "
-            f"base_kernels={quoted(estimator.base_kernels)}; leave powers out."
-        )
-    # The matrices and their upper triangles.
-    n, r = kernels.n_reference, kernels.n_kernels
-    limit = getattr(estimator.solver, "memory_limit", None)
-    require_memory(12 * r * n * n, limit, f"{r} base kernels on {n} rows")
-    return DenseKernels(kernels.stack())
-
-
-def _has_rank_one(kernels: KernelSet) -> bool:
-    return kernels.is_explicit and set(kernels.n_feature_columns()) == {1}
-
-
-def _names(estimator: Any) -> list[str]:
-    names = getattr(estimator, "feature_names_in_", None)
-    if names is None:
-        return [f"x{j}" for j in range(estimator.n_features_in_)]
-    return [str(name) for name in names]
-
-
-def choose_degree_weights(degree: Any, weights: Any) -> np.ndarray:
-    """rho_0, ..., rho_D from the parameters `degree` and `degree_weights`.
-
-    Examples
-    --------
-    >>> choose_degree_weights(2, None)
-    array([1., 1., 1.])
-    """
-    if weights is None:
-        return np.ones(int(degree) + 1)
-    is_list = isinstance(weights, (Sequence, np.ndarray)) and not isinstance(
-        weights, str
-    )
-    try:
-        rho = np.array(weights if is_list else [], dtype=float)
-    except (TypeError, ValueError):
-        rho = np.array([])
-    good = rho.shape == (int(degree) + 1,) and np.isfinite(rho).all()
-    if not (good and (rho > 0.0).all()):
-        raise ValueError(
-            f"degree_weights must be {degree + 1} positive numbers, one for each of "
-            f"the degrees 0 to {degree}, got {quoted(weights)}; give for instance "
-            f"{[1] * int(degree) + [2]}."
-        )
-    return rho
-
-
-def choose_p(p: float | str) -> float:
-    """The exponent of the group norm; a blend has several of its own."""
-    return 4.0 / 3.0 if is_blend(p) else float(p)
-
-
-def is_blend(p: float | str) -> bool:
-    """Whether several norms and priors are to be fitted."""
-    return isinstance(p, str) and p == "blend"
-
-
-def choose_tol(solver: Any, p: float | str) -> float:
-    """The relative gap at which a solver stops, whether given or chosen for p."""
-    default = ProductBlend.tol if is_blend(p) else ColumnGeneration.tol
-    return float(getattr(solver, "tol", default))
-
-
-def choose_fit(estimator: Any) -> ProductFit | ProductBlend:
-    """How an estimator, whose parameters are checked, finds its model."""
-    solver, rng = estimator.solver, choose_generator(estimator.random_state)
-    given = None if isinstance(solver, str) else solver
-    if is_blend(estimator.p):
-        _require_free(estimator)
-        return ProductBlend(random_state=rng) if given is None else given
-    if isinstance(given, ProductBlend):
-        raise ValueError(
-            f"solver=ProductBlend(...) needs p='blend', got p={estimator.p!r}; set p, "
-            "or choose another solver."
-        )
-    return ProductFit(estimator.C, estimator.refit, given, rng)
-
-
-def _require_free(estimator: Any) -> None:
-    """Raise where a parameter names what a blend chooses for each of its members."""
-    others = estimator.solver
-    if not isinstance(others, str | ProductBlend):
-        raise ValueError(
-            f"solver must be 'auto' or a ProductBlend with p='blend', got {others!r}; "
-            "leave it out, or give p a number."
-        )
-    given = {
-        "C": estimator.C if estimator.C != "auto" else None,
-        "degree_weights": estimator.degree_weights,
-        "refit": estimator.refit or None,
-    }
-    for name, value in given.items():
-        if value is not None:
-            raise ValueError(
-                f"{name} must keep its default with p='blend', whose members have "
-                f"their own, got {value!r}; leave it out, or give p a number."
-            )
 
 
 class PolynomialMKL(Saved, BaseEstimator):
@@ -266,6 +51,7 @@ class PolynomialMKL(Saved, BaseEstimator):
         "interactions_": Part(InteractionTable),
         "C_": Either(Real(low=0.0, above=True), Floats("classes", low=0.0)),
         "blend_": Maybe(ListOf(Part(dict))),
+        "candidates_": Maybe(ListOf(Part(dict))),
         "objective_": Real(nan=True),
         "duality_gap_": Real(nan=True),
         "history_": ListOf(Part(Epoch)),
@@ -275,6 +61,7 @@ class PolynomialMKL(Saved, BaseEstimator):
     }
     _model: PolynomialModel
     blend_: list[dict[str, Any]]
+    candidates_: list[dict[str, Any]]
 
     def explain(self, limit: int | None = 20) -> str:
         """The strongest interactions in words, one line each.
@@ -364,6 +151,16 @@ class PolynomialMKL(Saved, BaseEstimator):
         self.n_iter_ = max(1, max(len(fit.result.history) for fit in fits))
         self.C_ = fits[0].C if len(fits) == 1 else np.array([fit.C for fit in fits])
         self._store_blend(fits, labels)
+        self._store_candidates(fits)
+
+    def _store_candidates(self, fits: Sequence[FittedProducts]) -> None:
+        """What left-out rows said, or no attribute where they were not asked."""
+        if hasattr(self, "candidates_"):
+            del self.candidates_
+        if isinstance(fits[0], ChosenProducts):
+            self.candidates_ = [
+                {"model": model, "loss": loss} for model, loss in fits[0].judged
+            ]
 
     def _store_blend(
         self, fits: Sequence[FittedProducts], labels: Sequence[Any] | None

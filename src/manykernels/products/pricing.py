@@ -176,9 +176,9 @@ class Pricing:
     def _small_scales(self) -> Array:
         """1 / size of the columns."""
         assert isinstance(self.base, RankOneKernels)
-        columns = self.base.columns
-        mean_squares = np.square(columns).mean(axis=0)
-        return inverse_sizes(self.base.square_sizes(mean_squares, columns.mean(axis=0)))
+        columns, shares = self.base.columns, self.base.shares
+        mean_squares = shares @ np.square(columns)
+        return inverse_sizes(self.base.square_sizes(mean_squares, shares @ columns))
 
     def _prefixes(self, degree: int) -> Iterator[Product]:
         return combinations_with_replacement(range(self.base.n_base), degree - 2)
@@ -221,7 +221,8 @@ class Pricing:
 
     def _means(self, columns: Array, prefix: Product, row: int) -> Array:
         """Means of the products of a tile."""
-        v = multiply_columns(columns, prefix) / len(columns)
+        assert isinstance(self.base, RankOneKernels)
+        v = multiply_columns(columns, prefix) * self.base.shares
         return self._product(columns[:, row : row + TILE], columns[:, row:], v)
 
     @cached_property

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from manykernels.base.arrays import Array
+from manykernels.base.arrays import Array, Index
 from manykernels.losses.one_score import ScoreLoss, SquaredError
 from manykernels.products.base import BaseKernels, Product, n_products
 from manykernels.solvers.problem import Expansion
@@ -70,6 +70,15 @@ class ProductProblem:
     loss: ScoreLoss = SquaredError()
     intercept: bool = True
 
+    def take(self, rows: Index) -> ProductProblem:
+        """The same problem on some of the rows."""
+        return replace(
+            self,
+            base=self.base.take(rows),
+            target=self.target[rows],
+            loss=self.loss.take(rows),
+        )
+
     @property
     def degree(self) -> int:
         """The largest number of factors."""
@@ -118,7 +127,8 @@ class ProductProblem:
         """
         if self.loss.is_squared:
             gain = float(coef @ self.target)
-            cost = float(coef @ coef) / self.C + dual_norm * dual_norm
+            squares = float(coef @ self.loss.weigh(coef, -1.0))
+            cost = squares / self.C + dual_norm * dual_norm
             return 0.5 * gain * abs(gain) / (cost * self.scale) if cost > 0 else 0.0
         best = minimize_scalar(
             lambda t: -self.dual_value(t * coef, t * dual_norm),

@@ -259,13 +259,15 @@ class FeatureWorkingSet:
         """
         products = sorted(products, key=len)  # stable: the best first, by degree
         new = self.base.features(products)
-        means = new.mean(axis=0) if self.problem.intercept else np.zeros(new.shape[1])
+        loss, means = self.problem.loss, np.zeros(new.shape[1])
+        if self.problem.intercept:
+            means = loss.mean(new)
         new -= means
         m = len(self.products)
         features = np.column_stack([self.features, new])
         gram = np.empty((features.shape[1], features.shape[1]))
         gram[:m, :m] = self._gram
-        gram[:, m:] = features.T @ new
+        gram[:, m:] = features.T @ loss.weigh(new)
         gram[m:, :m] = gram[:m, m:].T
         kept = first_of_their_kind(gram, m)
         fresh = kept[m:] - m
@@ -280,16 +282,18 @@ class FeatureWorkingSet:
     def solve(self, C: float) -> Restricted:
         """Squared errors at once, other losses by Newton steps."""
         if self.problem.loss.is_squared:
-            self.w = squared_l1(
-                self._gram, self.features.T @ self._centered(), self.rho, C, self.w
-            )
+            pull = self.features.T @ self.problem.loss.weigh(self._centered())
+            self.w = squared_l1(self._gram, pull, self.rho, C, self.w)
         else:
             self._newton(C)
         return self._result(C)
 
     def _centered(self) -> Array:
-        target = self.problem.target
-        return target - target.mean() if self.problem.intercept else target
+        return self.problem.target - self._shift()
+
+    def _shift(self) -> float:
+        problem = self.problem
+        return float(problem.loss.mean(problem.target)) if problem.intercept else 0.0
 
     def _newton(self, C: float) -> None:
         """Quadratic models of the loss, each minimized exactly, with a line search."""
@@ -324,7 +328,7 @@ class FeatureWorkingSet:
         problem = self.problem
         used = np.flatnonzero(self.w)
         smooth = self.features[:, used] @ self.w[used]
-        shift = float(problem.target.mean()) if problem.intercept else 0.0
+        shift = self._shift()
         scores = smooth + shift
         coef = -C * problem.loss.gradient(scores, problem.target)
         if problem.intercept:

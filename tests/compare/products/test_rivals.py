@@ -32,7 +32,7 @@ from manykernels.products import (
     RankOneKernels,
 )
 from manykernels.products.base import all_products
-from manykernels.products.fit import scores_of
+from manykernels.products.fitted import scores_of
 from tests.oracles.optimum import minimum, p_norm
 from tests.products.toys import as_matrices, gaussians, regression
 
