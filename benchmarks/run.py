@@ -36,6 +36,7 @@ CONTESTS = (  # have a quick version
     "gap_against_time",
     "groups",
     "stability",
+    "study",
     "view_defaults",
 )
 LONG = (

@@ -17,6 +17,7 @@ from tables import (
     solving,
     stability,
     structured,
+    study,
     survival,
     views,
 )
@@ -58,6 +59,8 @@ TABLES: dict[str, Callable[[Load, str], Rows]] = {
     "groups": views.groups,
     "stability": stability.seconds,
     "permutation": stability.p_values,
+    "study": study.seconds,
+    "study_methods": study.methods,
     "view_defaults": views.view_defaults,
     "view_families": views.view_families,
     "view_gains": views.view_gains,

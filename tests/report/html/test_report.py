@@ -55,7 +55,6 @@ def iris():
 
 def test_a_study_has_every_section(strange_report):
     assert titles(strange_report) == [
-        "done",
         "methods",
         "importance",
         "likeness",
@@ -67,6 +66,7 @@ def test_a_study_has_every_section(strange_report):
         "path",
         "stability",
         "convergence",
+        "done",
     ]
 
 
@@ -155,7 +155,7 @@ def test_a_model_alone_says_what_is_missing(iris, tmp_path):
     write_report(iris[0], tmp_path / "model.html")
     text, _ = read(tmp_path / "model.html")
     assert "of which none were passed" in text and "Weights are no importance" in text
-    assert titles(tmp_path / "model.html") == ["done", "importance", "convergence"]
+    assert titles(tmp_path / "model.html") == ["importance", "convergence", "done"]
 
 
 def test_searches_show_their_path(tmp_path):

@@ -28,6 +28,7 @@ from manykernels.report.html.markup import Markup, joined, tag
 WIDTH = 760.0
 ROW = 26.0  # pixels of a line of bars
 LABEL = 34  # letters of a name beside a bar
+MOST_NAMED = 10  # columns of a heat map that have names
 MOST_NUMBERED = 12  # rows of a heat map with a number in every cell
 
 
@@ -155,18 +156,19 @@ def heat_map(
 
     Columns with long names have numbers instead, which their rows repeat.
     """
-    cell = min(64.0, (WIDTH - 280.0) / len(columns))
-    long = max(len(name) for name in columns) * 7.0 > cell - 4.0
+    long = max(len(name) for name in columns) * 7.0 > 60.0 or len(columns) > MOST_NAMED
     if long:
         rows = [f"{shortened(name, LABEL - 4)}  {k}" for k, name in enumerate(rows, 1)]
     heads = [str(k) if long else name for k, name in enumerate(columns, 1)]
-    left, top, height = _label_width(rows), 40.0 if across else 24.0, min(cell, 34.0)
+    left, top = max(_label_width(rows), 56.0), 40.0 if across else 24.0
+    cell = min(64.0, (WIDTH - left - 10.0) / len(columns))
+    height = min(cell, 34.0)
     parts: list[Any] = []
     if across:
         parts.append(text(left, 14, across, class_="axis"))
         parts.append(text(left - 12, 14, down, "end", class_="axis"))
     for j, head in enumerate(heads):
-        if cell >= 14.0:
+        if cell >= 13.0:
             parts.append(text(left + (j + 0.5) * cell, top - 7, head, "middle"))
     for i, name in enumerate(rows):
         y = top + i * height

@@ -113,6 +113,7 @@ def page(found: Any, title: str | None = None) -> str:
     """The whole file as text."""
     title = title or _title(found)
     shown = [section for make in SECTIONS if (section := make(found)) is not None]
+    shown.append(Section("done", "What was done", facts(_done(found))))
     style, script = (_resource(name) for name in ("page.css", "page.js"))
     head = tag(
         "head",
@@ -130,7 +131,7 @@ def page(found: Any, title: str | None = None) -> str:
         tag(
             "div",
             _header(found, title),
-            tag("div", _contents(shown), _main(found, shown), class_="body"),
+            tag("div", _contents(shown), _main(shown), class_="body"),
             _footer(),
             class_="sheet",
         ),
@@ -172,9 +173,24 @@ def _header(found: Any, title: str) -> Markup:
         "header",
         tag("div", tag("span", "manykernels report"), button, class_="top"),
         tag("h1", title),
+        tag("p", _lead(found), class_="lead"),
         tag("p", found.verdict_, class_="verdict", id="verdict"),
         [tag("p", note, class_="lead") for note in _notes(found)],
         tag("dl", figures, class_="figures"),
+    )
+
+
+def _lead(found: Any) -> str:
+    """What was done, in one sentence."""
+    if isinstance(found, Alone):
+        return "What the model learned; no rows were passed to judge it on."
+    views = f"{len(found.contributions_)} views"
+    if not isinstance(found, Study):
+        return f"One fitted model, {views}, judged on rows that it was not fitted on."
+    return (
+        f"{len(found.titles_)} methods and {views}, {found.n_finished_} splits of "
+        f"{found.n_rows_:,} rows: all of them chose their settings on "
+        f"{found.inner_cv} folds of the training rows, and are judged on the others."
     )
 
 
@@ -222,14 +238,13 @@ def _figures(found: Any) -> list[tuple[str, str]]:
 
 
 def _contents(shown: Sequence[Section]) -> Markup:
-    items = [("done", "What was done"), *((one.name, one.title) for one in shown)]
+    items = [(one.name, one.title) for one in shown]
     links = [tag("li", tag("a", title, href=f"#{name}")) for name, title in items]
     return tag("nav", tag("ul", links), aria_label="Contents")
 
 
-def _main(found: Any, shown: Sequence[Section]) -> Markup:
-    done = Section("done", "What was done", facts(_done(found)))
-    return tag("main", done.render(), [one.render() for one in shown], id="main")
+def _main(shown: Sequence[Section]) -> Markup:
+    return tag("main", [one.render() for one in shown], id="main")
 
 
 def _done(found: Any) -> list[tuple[str, Any]]:

@@ -9,7 +9,7 @@ import numpy as np
 from manykernels.report.html import charts
 from manykernels.report.html.charts import Series
 from manykernels.report.html.drawing import number, percent, tenths
-from manykernels.report.html.markup import Markup, joined, tag
+from manykernels.report.html.markup import Markup, joined
 from manykernels.report.html.parts import (
     Column,
     Section,
@@ -49,7 +49,6 @@ def methods(found: Any) -> Section | None:
         "methods",
         "Every method on the same rows",
         joined(
-            tag("p", "All methods chose their settings on folds of the training rows."),
             figure(picture, caption),
             _method_table(found, form),
         ),
@@ -61,10 +60,11 @@ def _method_table(found: Any, form: Any) -> Markup:
     digits = 1 if factor != 1.0 else 3
 
     def gain(k: int) -> str:
-        size, error = factor * summary["gain"][k], factor * summary["gain_error"][k]
+        size = round(factor * summary["gain"][k], digits) + 0.0  # no minus before zero
+        error = factor * summary["gain_error"][k]
         if summary["method"][k] == "uniform":
             return "reference"
-        shown = f"{size + 0.0:+.{digits}f}"
+        shown = f"{size:+.{digits}f}"
         return shown if np.isnan(error) else f"{shown} ± {error:.{digits}f}"
 
     every = range(summary.n_rows)
