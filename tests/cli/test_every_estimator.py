@@ -98,7 +98,7 @@ def test_evaluate(saved, call, iris):
     model, path, data, target = saved
     content = json.loads(call("evaluate", path, data, *target, "--json").stdout)
     if model.input_kind == "sequences":
-        assert set(content) == {"tokens", "sequences"}
+        assert set(content) == {"tokens", "sequences", "labels"}
         assert 0.0 <= content["sequences"] <= content["tokens"] <= 1.0
     elif model.input_kind == "sentences":
         assert content == model.evaluate(SENTENCES)._asdict()

@@ -159,8 +159,9 @@ class SequenceLabeler(ReadableWeights, Saved, BaseEstimator):
     objective_ : float
         Of the chosen model on the training sequences.
     history_ : list of ChainEpoch
-        epoch, time, objective, mean loss met on the way, updates; that of the first of
-        two fits is `selection_history_`.
+        epoch, time, objective, mean loss met on the way, updates.
+    selection_history_ : list of ChainEpoch
+        The same of the first of two fits, where kernels were selected by one.
     n_iter_, n_features_in_ : int
     eta0_ : float
     feature_names_in_ : array of str

@@ -51,6 +51,7 @@ class MKLClassifierCV(SearchMixin, MKLClassifier):
     cv_results_ : dict of arrays
         As scikit-learn's searches have it: `param_p`, `param_C`, `mean_test_score`,
         `rank_test_score` and more; a data frame shows it well.
+    kernel_views_ : see MKLClassifier
     kernel_weights_, kernel_names_, classes_, dual_coef_, support_, objective_, \
 duality_gap_, dual_point_, history_, n_iter_, temperature_, n_features_in_, \
 feature_names_in_ : see MKLClassifier

@@ -120,6 +120,8 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
         Non-negative, summing to one; the order of `kernel_names_`. A row per target
         with `per_target_weights`.
     kernel_names_ : list of str
+    kernel_views_ : list of str
+        For every kernel its group, the views that it reads, or its columns.
     nugget_parts_ : array of shape (n_kernels,)
         With a nugget: what the diagonal of every kernel lost to it.
     dual_coef_ : array of shape (n_support, n_targets)

@@ -65,6 +65,7 @@ class MKLRegressorCV(SearchMixin, MKLRegressor):
     cv_results_ : dict of arrays
         As scikit-learn's searches have it: `param_p`, `param_C`, `mean_test_score`,
         `rank_test_score` and more; a data frame shows it well.
+    kernel_views_ : see MKLRegressor
     kernel_weights_, kernel_names_, dual_coef_, support_, intercept_, objective_, \
 duality_gap_, dual_point_, history_, n_iter_, n_features_in_, feature_names_in_ : see \
 MKLRegressor

@@ -75,6 +75,8 @@ MKLRegressor
     kernel_weights_ : array of shape (n_kernels,)
         Non-negative, summing to one; the order of `kernel_names_`.
     kernel_names_ : list of str
+    kernel_views_ : list of str
+        For every kernel its group, the views that it reads, or its columns.
     nugget_parts_ : see MKLRegressor
     dual_coef_ : array of shape (n_support, 1)
         ``sum_f kernel_weights_[f] * K_f(X, X_support) @ dual_coef_ + intercept_`` are

@@ -81,6 +81,7 @@ random_state : see `MKLClassifier`
     ----------
     kernel_weights_ : array of shape (n_kernels,)
         Sum to one; all alike if no kernel is aligned with the labels at all.
+    kernel_views_ : see MKLClassifier
     kernel_names_, classes_, dual_coef_, support_, objective_, duality_gap_, history_, \
 n_iter_, temperature_, n_features_in_, feature_names_in_ : see `MKLClassifier`
 

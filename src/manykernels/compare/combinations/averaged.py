@@ -26,6 +26,7 @@ random_state : see `MKLClassifier`
     ----------
     kernel_weights_ : array of shape (n_kernels,)
         1 / n_kernels each.
+    kernel_views_ : see MKLClassifier
     kernel_names_, classes_, dual_coef_, support_, objective_, duality_gap_, history_, \
 n_iter_, temperature_, n_features_in_, feature_names_in_ : see `MKLClassifier`
 

@@ -53,6 +53,7 @@ random_state : see `MKLClassifier`
         Line of `cv_results_`.
     cv_results_ : dict of arrays
         `param_kernel`, `param_C`, `mean_test_score`, `rank_test_score` and more.
+    kernel_views_ : see MKLClassifier
     kernel_weights_, kernel_names_, classes_, dual_coef_, support_, objective_, \
 duality_gap_, history_, n_iter_, temperature_, n_features_in_, feature_names_in_ : see \
 `MKLClassifier`

@@ -99,6 +99,7 @@ random_state : see `MKLClassifier`
         Summed over the SVMs, where there is more than one; `history_` has the lines of
         one SVM after the other.
     history_ : list of Epoch
+    kernel_views_ : see MKLClassifier
     kernel_names_, classes_, dual_coef_, support_, n_iter_, temperature_, \
 n_features_in_, feature_names_in_ : see `MKLClassifier`
 

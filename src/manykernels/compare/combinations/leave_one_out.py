@@ -108,6 +108,7 @@ random_state : see `MKLClassifier`
         Leave-one-out accuracy of the least-squares SVM after every choice.
     kernel_weights_ : array of shape (n_kernels,)
         1 / n_selected for chosen kernels, 0 for the others.
+    kernel_views_ : see MKLClassifier
     kernel_names_, classes_, dual_coef_, support_, objective_, duality_gap_, history_, \
 n_iter_, temperature_, n_features_in_, feature_names_in_ : see `MKLClassifier`
 

@@ -253,6 +253,7 @@ random_state : see `MKLClassifier`
         Training rows that some of the SVMs need.
     n_iter_ : int
         Epochs of the longest fit of an SVM.
+    kernel_views_ : see MKLClassifier
     kernel_names_, classes_, temperature_, n_features_in_, feature_names_in_ : see \
 `MKLClassifier`
 

@@ -125,6 +125,7 @@ random_state : see `MKLClassifier`
         The power that was taken. A product has no `kernel_weights_`.
     dual_coef_ : array of shape (n_support, n_classes)
         ``prod_f K_f(X, X_support) ** power_ @ dual_coef_`` are the scores.
+    kernel_views_ : see MKLClassifier
     kernel_names_, classes_, support_, objective_, duality_gap_, history_, n_iter_, \
 temperature_, n_features_in_, feature_names_in_ : see `MKLClassifier`
 
