@@ -63,6 +63,7 @@ LONG = (
     "himalaya",
     "survival",
     "survival_defaults",
+    "chunking",
     "decoders",
     "ocr",
     "ocr_figures",

@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.feature_extraction import DictVectorizer
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import manykernels as mk
 from manykernels import SequenceLabeler
 from manykernels.chains import OnlineProximal, viterbi
+from manykernels.chains.tokens import TokenColumns
 from manykernels.files import ModelFileError
 from manykernels.kernels import RBF, BSpline, Linear, Precomputed
 from manykernels.norms import (
@@ -766,3 +768,20 @@ def test_the_mean_of_the_second_half_of_the_epochs(data: Any) -> None:
     mean, early = models[True].transitions_, half.transitions_
     assert np.allclose(models["tail"].transitions_, 2.0 * mean - early)
     assert not np.allclose(models["tail"].transitions_, models[False].transitions_)
+
+
+def test_tokens_are_columns_as_a_vectorizer_makes_them() -> None:
+    tokens = [
+        {"a": "b=c", "size": 2, "on": np.True_, 3: "x"},
+        {"a=b": "c", "tags": ["u", "v", "u"], "size": 0.5, 3: 1.0},
+        {"a": "new", "none": "new", "off": False},
+    ]
+    columns = TokenColumns.of([tokens[:2]])
+    plain = [{k: bool(v) if v is np.True_ else v for k, v in t.items()} for t in tokens]
+    plain = [{str(k): v for k, v in token.items()} for token in plain]
+    vectorizer = DictVectorizer().fit(plain[:2])
+    assert columns.names == vectorizer.feature_names_
+    wanted = vectorizer.transform(plain).toarray()
+    assert np.array_equal(columns.table([tokens]).toarray(), wanted)
+    with pytest.raises(TypeError, match="must be texts, numbers or lists of texts"):
+        TokenColumns.of([[{"a": {"b": 1}}]])

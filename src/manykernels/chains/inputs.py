@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.feature_extraction import DictVectorizer
 
 from manykernels.base.arrays import Array
-from manykernels.base.stored import TEXTS, Count, Maybe, storable
 from manykernels.chains.decoder import Labels
+from manykernels.chains.tokens import Token, TokenColumns
 
 
 @dataclass(frozen=True)
@@ -31,89 +29,6 @@ class Positions:
     def split(self, values: np.ndarray) -> list[np.ndarray]:
         """One array per sequence from one row per position."""
         return np.split(values, self.starts[1:-1]) if self.n_sequences else []
-
-
-Token = Mapping[str, Any]
-
-
-@storable(names=TEXTS, attributes=TEXTS, window=Maybe(Count()))
-@dataclass(frozen=True)
-class TokenColumns:
-    """Columns of tokens given as dicts: a value's text becomes "name=value".
-
-    Texts are indicators, numbers are values; what was not seen in training is ignored.
-
-    Parameters
-    ----------
-    names : list of str
-        Columns, sorted.
-    attributes : list of str
-        What the training tokens were described by, before any window, sorted.
-    window : int, optional
-        See :func:`with_neighbors`; None takes tokens as they are.
-    """
-
-    names: list[str]
-    attributes: list[str]
-    window: int | None = None
-
-    @classmethod
-    def of(
-        cls, sequences: Sequence[Sequence[Token]], window: int | None = None
-    ) -> TokenColumns:
-        """The columns of training sequences."""
-        attributes = {
-            name for tokens in sequences for token in tokens for name in token
-        }
-        vectorizer = DictVectorizer(dtype=np.float64).fit(
-            _all_tokens(sequences, window)
-        )
-        names = [str(name) for name in vectorizer.feature_names_]
-        return cls(names, sorted(map(str, attributes)), window)
-
-    def table(self, sequences: Sequence[Sequence[Token]]) -> Any:
-        """CSR of all tokens, one row each."""
-        vectorizer = DictVectorizer(dtype=np.float64, sort=False)
-        vectorizer.feature_names_ = self.names
-        vectorizer.vocabulary_ = self._places
-        return sp.csr_matrix(vectorizer.transform(_all_tokens(sequences, self.window)))
-
-    @cached_property
-    def _places(self) -> dict[str, int]:
-        return {name: place for place, name in enumerate(self.names)}
-
-
-def _all_tokens(
-    sequences: Sequence[Sequence[Token]], window: int | None
-) -> list[Token]:
-    if window is None:
-        return [token for tokens in sequences for token in tokens]
-    return [token for tokens in sequences for token in with_neighbors(tokens, window)]
-
-
-def with_neighbors(tokens: Sequence[Token], window: int) -> list[dict[str, Any]]:
-    """Tokens that also show the attributes of `window` neighbors on each side.
-
-    "name:-1" is the attribute of the token before. Each gets a "bias", the outermost
-    "first" and "last".
-
-    Examples
-    --------
-    >>> with_neighbors([{"word": "a"}, {"word": "b"}], 1)[0]
-    {'bias': 1.0, 'word': 'a', 'word:+1': 'b', 'first': True}
-    """
-    found = []
-    for t in range(len(tokens)):
-        token: dict[str, Any] = {"bias": 1.0}
-        for s in range(max(t - window, 0), min(t + window + 1, len(tokens))):
-            place = "" if s == t else f":{s - t:+d}"
-            token.update({f"{name}{place}": v for name, v in tokens[s].items()})
-        if t == 0:
-            token["first"] = True
-        if t == len(tokens) - 1:
-            token["last"] = True
-        found.append(token)
-    return found
 
 
 def read_sequences(
@@ -293,13 +208,7 @@ def _token_table(
 
 def _as_mapping(token: Any, n: int) -> Token:
     if isinstance(token, Mapping):
-        if np.bool_ not in map(type, token.values()):
-            return token
-        # NumPy's truth values are no numbers to the vectorizer.
-        return {
-            name: bool(value) if isinstance(value, np.bool_) else value
-            for name, value in token.items()
-        }
+        return token
     if isinstance(token, list | tuple | set) and all(isinstance(t, str) for t in token):
         return {name: 1.0 for name in token}
     raise ValueError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -334,7 +335,7 @@ class SequenceModel:
         kept = kernels.for_new_rows(np.empty(0, np.intp))
         return cls(kept, progress, averaged, 0, 0)
 
-    @property
+    @cached_property
     def weights(self) -> ChainWeights:
         """The model that predicts: the average or the last."""
         return self.progress.average if self.averaged else self.progress.last
