@@ -191,7 +191,9 @@ def learn(
 ) -> tuple[ChainResult, float]:
     """SPOM, and its CPU seconds."""
     began = time.process_time()
-    result = OnlineProximal(epochs, "epoch", eta0, random_state=seed).solve(problem)
+    # The last model, as in the paper.
+    method = OnlineProximal(epochs, "epoch", eta0, average=False, random_state=seed)
+    result = method.solve(problem)
     return result, time.process_time() - began
 
 
