@@ -16,6 +16,7 @@ from manykernels.products.mirror_descent import (
     RandomizedMirrorDescent,
     ShiftedEntropy,
 )
+from manykernels.products.output.inference import term_intervals, term_stability
 from manykernels.products.path import SparsePath
 from manykernels.products.pricing import Pricing
 from manykernels.products.problem import ProductExpansion, ProductProblem
@@ -44,4 +45,6 @@ __all__ = [
     "SmoothedHinge",
     "SparsePath",
     "SquaredError",
+    "term_intervals",
+    "term_stability",
 ]

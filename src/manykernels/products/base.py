@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations_with_replacement
@@ -118,6 +118,9 @@ class BaseKernels(Protocol):
     def largest_value(self, energy: float) -> float:
         """The inner product that belongs to an energy."""
 
+    def rareness(self, product: Product) -> float:
+        """What rho of its degree is multiplied by for this product; one for most."""
+
     def matrix(self, product: Product) -> Array:
         """The kernel matrix of a product, shape (rows, rows)."""
 
@@ -173,6 +176,7 @@ class RankOneKernels:
     limits: Index | None = None  # how often a column may be a factor
     around_mean: bool = False  # size is the standard deviation: for an intercept
     row_weights: Array | None = None  # in means, none of them zero
+    prior: Callable[[Product], float] | None = None  # factors of rho, at least one
 
     @property
     def n_base(self) -> int:
@@ -198,13 +202,23 @@ class RankOneKernels:
 
     def feature(self, product: Product) -> Array:
         """The feature z of a product: its columns multiplied entry by entry."""
-        z = multiply_columns(self.columns, product)
+        z = multiply_columns(self.columns, product) / self.rareness(product)
         return z * inverse_sizes(self._size(z)) if self.normalized else z
+
+    def rareness(self, product: Product) -> float:
+        """What the prior multiplies rho by; then K is divided by its square."""
+        factor = 1.0 if self.prior is None else float(self.prior(product))
+        if not (1.0 <= factor < np.inf):
+            raise ValueError(
+                "prior must be a function from products to numbers of at least 1, got "
+                f"{factor:g} for {product}; larger ones make a product rarer."
+            )
+        return factor
 
     def sizes(self, products: Sequence[Product]) -> Array:
         """What features were divided by: standard deviations and the like, or ones."""
         if not self.normalized:
-            return np.ones(len(products))
+            return np.array([self.rareness(product) for product in products])
         features = (multiply_columns(self.columns, product) for product in products)
         return np.sqrt([self._size(z) for z in features])
 
@@ -250,7 +264,7 @@ class RankOneKernels:
 
     def images(self, product: Product, coef: Array, rows: Index, known: Index) -> Array:
         """z <z, a>, with z in the size that it has on the rows `known`."""
-        z = multiply_columns(self.columns, product)
+        z = multiply_columns(self.columns, product) / self.rareness(product)
         if self.normalized:
             z *= inverse_sizes(self.take(known)._size(z[known]))
         return np.asarray(float(z[known] @ coef) * z[rows])
@@ -283,7 +297,8 @@ class RankOneKernels:
         One matrix product for all base kernels; the last factor needs X'v alone, and
         the one before it the r x r matrix X' diag(v) X.
         """
-        weighted = self.columns * (coef * self.feature(chosen))[:, None]
+        z = multiply_columns(self.columns, chosen)
+        weighted = self.columns * (coef * z)[:, None]
         if len(powers) == 1:
             return np.asarray(np.square(weighted.sum(axis=0)))
         if len(powers) == 2 and self.n_base < self.n_rows:
@@ -292,7 +307,7 @@ class RankOneKernels:
 
     def energy_sum(self, coef: Array, prefix: Product, power: Array) -> float:
         """v' S^k v with v = a * z_prefix."""
-        v = coef * self.feature(prefix)
+        v = coef * multiply_columns(self.columns, prefix)
         return float(v @ (power @ v))
 
 
@@ -348,6 +363,10 @@ class DenseKernels:
     def largest_value(self, energy: float) -> float:
         """The energy itself."""
         return max(energy, 0.0)
+
+    def rareness(self, product: Product) -> float:
+        """One: matrices have no prior of their own."""
+        return 1.0
 
     def matrix(self, product: Product) -> Array:
         """Entry by entry, K_1 * K_2 * ..."""

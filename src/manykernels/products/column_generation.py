@@ -97,6 +97,11 @@ class ColumnGeneration:
                 f"ColumnGeneration needs p = 1, got p = {problem.p:g}; use "
                 "RandomizedMirrorDescent for other p."
             )
+        if getattr(problem.base, "prior", None) is not None:
+            raise ValueError(
+                "ColumnGeneration needs weights by degree alone, got a prior; use "
+                "RandomizedMirrorDescent or ExplicitLpNorm with p > 1."
+            )
         with one_blas_thread():
             search = ColumnSearch(
                 self,

@@ -13,7 +13,7 @@ from scipy.optimize import brentq
 from manykernels.base.arrays import Array
 from manykernels.base.machine import one_blas_thread
 from manykernels.base.stored import storable
-from manykernels.inputs.parameters import SEARCH, check_parameters
+from manykernels.inputs.parameters import SEARCH, OneOf, check_parameters
 from manykernels.norms.prox import project_simplex
 from manykernels.products.base import RankOneKernels
 from manykernels.products.machine import (
@@ -187,6 +187,9 @@ class RandomizedMirrorDescent:
         "theory" is Corollary 3.3, 1 / sqrt(B T), which presumes the largest gradient
         everywhere. "adaptive" divides the gradient by the sum of all its entries,
         and then by sqrt(k) at draw k; a number is a step of number / sqrt(k).
+    average : {"late", "plain"}
+        The weights of draw k count k times in "late". "plain" is the average of
+        Corollary 3.3, over the weights before each draw.
     potential : Potential
         The Euclidean one, or ShiftedEntropy for p = 1.
     patience : int, optional
@@ -208,6 +211,7 @@ class RandomizedMirrorDescent:
     max_iter: int = 500
     tol: float = 1e-3
     step: Literal["adaptive", "theory"] | float = "adaptive"
+    average: Literal["late", "plain"] = "late"
     potential: Potential = field(default_factory=Euclidean)
     patience: int | None = 5
     look_every: int = 50
@@ -216,6 +220,7 @@ class RandomizedMirrorDescent:
     def __post_init__(self) -> None:
         """Validate what every search asks for."""
         check_parameters(self, SEARCH)
+        OneOf("late", "plain").check("average", self.average)
 
     def solve(
         self,
@@ -280,6 +285,8 @@ class MirrorSearch:
     def _advance(self, solution: Inner, first: float) -> Inner:
         """One iteration of Algorithm 1."""
         self.done += 1
+        if self.settings.average == "plain":
+            self.average.add(self.active.theta, 1.0)
         drawn = self.sampler.draw(solution.coef, self.rng)
         if drawn is None:
             return solution
@@ -293,7 +300,8 @@ class MirrorSearch:
             self.active.move(theta, place)
         else:
             self.active.set(theta, self.active.products)
-        self.average.add(theta, float(self.done))
+        if self.settings.average == "late":
+            self.average.add(theta, float(self.done))
         self._change_to_rows()
         return self.active.solve(self.inner)
 
@@ -372,9 +380,10 @@ class MirrorSearch:
 
 
 class AveragedWeights:
-    """sum_k k theta_k / sum_k k, over coordinates that grow in number.
+    """sum_k v_k theta_k / sum_k v_k, over coordinates that grow in number.
 
-    Later weights count more than in a plain average: the first ones are far off.
+    With v_k = k later weights count more than in a plain average: the first ones are
+    far off.
     """
 
     def __init__(self) -> None:
@@ -390,6 +399,5 @@ class AveragedWeights:
 
     def value(self, size: int) -> Array:
         """The average, or zeros before the first point."""
-        if self.weight == 0.0:
-            return np.zeros(size)
-        return self.sums / self.weight
+        whole = np.append(self.sums, np.zeros(size - len(self.sums)))
+        return whole / self.weight if self.weight else whole

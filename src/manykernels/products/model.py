@@ -252,6 +252,7 @@ def _blocks(X: Any) -> Iterator[slice]:
 TABLE: dict[str, Any] = {
     "interaction": ListOf(Part(str), "rows"),
     "columns": ListOf(Part(tuple), "rows"),
+    "kind": ListOf(Part(str), "rows"),
     "degree": Wholes("rows", low=0),
     "weight": Floats("rows", low=0.0),
     "coefficient": Floats("rows", nan=True),
@@ -266,6 +267,7 @@ class InteractionTable(dict[str, Any]):
 
     interaction : the product in words
     columns : names of its factors
+    kind : "main effect", "power", "interaction" (of different columns) or "constant"
     degree : number of factors
     weight : kernel weight; all sum to one
     coefficient : factor of the product of scaled columns, NaN where there is none
@@ -309,6 +311,19 @@ class InteractionTable(dict[str, Any]):
         return "\n".join(self.lines())
 
 
+def term_kind(product: Product) -> str:
+    """What statisticians call a product of columns.
+
+    Examples
+    --------
+    >>> [term_kind(i) for i in ((), (2,), (2, 2), (0, 2, 2))]
+    ['constant', 'main effect', 'power', 'interaction']
+    """
+    if len(set(product)) > 1:
+        return "interaction"
+    return ("constant", "main effect", "power")[min(len(product), 2)]
+
+
 def interaction_table(
     products: Sequence[Product],
     names: Sequence[str],
@@ -322,6 +337,7 @@ def interaction_table(
     table = InteractionTable(
         interaction=[product_name(product, names) for product in products],
         columns=[tuple(names[j] for j in product) for product in products],
+        kind=[term_kind(product) for product in products],
         degree=np.array([len(product) for product in products], dtype=np.int64),
         weight=np.array(weights, dtype=float),
         coefficient=coefficient.astype(float),

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from manykernels.base.quoted import quoted
 from manykernels.base.stored import (
     Count,
     Either,
@@ -35,6 +36,7 @@ from manykernels.products.model import (
     interaction_table,
     padded,
 )
+from manykernels.products.output.coefficients import coefficient_table, formula_text
 from manykernels.products.preparing import Prepared, check_X, choose_tol
 from manykernels.solvers import Epoch
 
@@ -80,6 +82,47 @@ class PolynomialMKL(Saved, BaseEstimator):
         if more:
             lines.append(f"and {more} more")
         return "\n".join(lines) or "no interactions: a constant explains it best"
+
+    def coefficients(self) -> dict[str, Any]:
+        """Terms in the units of the table, intercept first.
+
+        A dict of columns: term, kind and coefficient. Products of centered columns are
+        multiplied out: (x - m) z is x z and -m z. A classifier's are those of its
+        score, one column per class where there are more than two.
+        """
+        return coefficient_table(self.monomials(), self.column_names())
+
+    def formula(self, digits: int = 6) -> str:
+        """The prediction, or the score of two classes, as arithmetic of the columns.
+
+        ``frame.eval(model.formula())`` is ``model.predict(frame)`` up to rounding;
+        names that are no identifiers stand in backticks, as pandas writes them.
+        """
+        model = self.monomials()
+        if model.coef.shape[1] != 1:
+            raise ValueError(
+                f"A formula is that of one score, got {model.coef.shape[1]} classes; "
+                "use coefficients(), which has one column for each."
+            )
+        return formula_text(model, self.column_names(), digits)
+
+    def monomials(self) -> MonomialModel:
+        """The fitted sum of products of columns."""
+        check_is_fitted(self, "interactions_")
+        model = self._model
+        if not isinstance(model, MonomialModel) or model.kernels is not None:
+            raise ValueError(
+                "Coefficients in the units of the table need columns as base kernels, "
+                f"got base_kernels={quoted(self.base_kernels)}; leave them out."
+            )
+        return model
+
+    def column_names(self) -> list[str]:
+        """Names of the columns of the table, x0, x1, ... where it has none."""
+        names = getattr(self, "feature_names_in_", None)
+        if names is None:
+            return [f"x{j}" for j in range(self.n_features_in_)]
+        return [str(name) for name in names]
 
     def _restored(self) -> None:
         model, n = self._model, self.n_features_in_

@@ -85,7 +85,10 @@ def prepare(
         chosen = estimator.p == 1 and isinstance(estimator.C, str)
         return [
             Prepared(
-                _rank_one(estimator, s.apply(X), weights), s, None, _names(estimator)
+                _rank_one(estimator, s.apply(X), weights),
+                s,
+                None,
+                estimator.column_names(),
             )
             for s in (scales if chosen else scales[:1])
         ]
@@ -195,13 +198,6 @@ def _base(estimator: Any, kernels: KernelSet) -> BaseKernels:
 
 def _has_rank_one(kernels: KernelSet) -> bool:
     return kernels.is_explicit and set(kernels.n_feature_columns()) == {1}
-
-
-def _names(estimator: Any) -> list[str]:
-    names = getattr(estimator, "feature_names_in_", None)
-    if names is None:
-        return [f"x{j}" for j in range(estimator.n_features_in_)]
-    return [str(name) for name in names]
 
 
 def choose_degree_weights(degree: Any, weights: Any) -> np.ndarray:

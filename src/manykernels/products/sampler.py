@@ -81,7 +81,9 @@ class ProductSampler:
             options = self.base.factor_masses(coef, chosen, self.powers[:left])
             chosen += (_pick(options, rng),)
         product = tuple(sorted(chosen))
-        return Draw(product, -0.5 * total / multiplicity(product), 0.5 * total)
+        # A prior of its own (footnote 3) changes the gradient, not how it is drawn.
+        orders = multiplicity(product) * self.base.rareness(product) ** 2
+        return Draw(product, -0.5 * total / orders, 0.5 * total)
 
 
 def _pick(masses: Array, rng: np.random.Generator) -> int:
