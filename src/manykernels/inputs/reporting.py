@@ -8,6 +8,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from html import escape
 from itertools import count
 from typing import Any
 
@@ -91,6 +92,61 @@ class EpochPrinter:
         return float(np.log(line.gap / self.tol) / rate)
 
 
+def notebook_display() -> Any | None:
+    """IPython's display, where a notebook runs this; else None."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if not hasattr(shell, "kernel"):
+        return None
+    return sys.modules["IPython"].display
+
+
+class Bar:
+    """A bar in a notebook, in place of lines that would fill its page.
+
+    Parameters
+    ----------
+    display : module
+        IPython's.
+    """
+
+    def __init__(self, display: Any) -> None:
+        self._display = display
+        self._shown: Any = None
+
+    def update(self, share: float, text: str) -> None:
+        """How far it is, from 0 to 1, and in words."""
+        bar = f'<progress max="1" value="{min(max(share, 0.0), 1.0):.3f}"></progress>'
+        page = self._display.HTML(f"{bar} {escape(text)}")
+        if self._shown is None:
+            self._shown = self._display.display(page, display_id=True)
+        else:
+            self._shown.update(page)
+
+
+class EpochBar:
+    """The same for a fit: how far the gap has fallen, on the way to its goal."""
+
+    def __init__(self, bar: Bar, tol: float | None) -> None:
+        self.bar, self.tol = bar, tol
+        self._printer = EpochPrinter(tol)
+        self._first: float | None = None
+
+    def __call__(self, line: Any) -> None:
+        left = self._printer.seconds_left(line)
+        more = "" if left is None else f"   about {left:.1f} s left"
+        self.bar.update(self.share(line), epoch_text(line) + more)
+
+    def share(self, line: Any) -> float:
+        """The way from the first gap to `tol` that is done, by logarithms."""
+        gap = getattr(line, "gap", np.nan)
+        if not self.tol or not gap > 0.0:
+            return float(gap == 0.0)
+        self._first = self._first or gap
+        if gap <= self.tol or self._first <= self.tol:
+            return 1.0
+        return float(np.log(self._first / gap) / np.log(self._first / self.tol))
+
+
 def progress_callback(
     verbose: int, tol: float | None, callback: Any
 ) -> Callable[[Any], object] | None:
@@ -102,7 +158,10 @@ def progress_callback(
         )
     if not verbose:
         return callback  # type: ignore[no-any-return]
-    printer = EpochPrinter(tol)
+    display = notebook_display()
+    printer: Callable[[Any], None] = EpochPrinter(tol)
+    if display is not None:
+        printer = EpochBar(Bar(display), tol)
 
     def print_and_call(line: Any) -> object:
         printer(line)
@@ -120,11 +179,14 @@ def counted_steps(verbose: int, what: str, total: int) -> Iterator[Callable[[], 
     >>> with counted_steps(0, "searching", 3) as step:
     ...     step()
     """
-    done = count(1)
+    done, display = count(1), notebook_display() if verbose else None
+    bar = None if display is None else Bar(display)
 
     def step() -> None:
         n = next(done)  # one step of the interpreter: threads may count together
-        if verbose and 10 * n // total > 10 * (n - 1) // total:
+        if bar is not None:
+            bar.update(n / total, f"{what}: {n} of {total}")
+        elif verbose and 10 * n // total > 10 * (n - 1) // total:
             say(f"{what}: {n} of {total}")
 
     yield step

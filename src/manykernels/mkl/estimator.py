@@ -216,6 +216,21 @@ class MKLEstimator(Saved, RowsEstimator):
         write = room("report").write_report
         write(self, path, X, y, sample_weight=sample_weight, title=title)
 
+    def _repr_html_inner(self) -> str:
+        return self._card() + str(super()._repr_html_inner())
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        """A notebook shows what was learned above scikit-learn's diagram."""
+        shown: dict[str, str] = super()._repr_mimebundle_(**options)
+        if "text/html" in shown:
+            shown["text/html"] = self._card() + shown["text/html"]
+        return shown
+
+    def _card(self) -> str:
+        if "dual_coef_" not in vars(self):
+            return ""
+        return str(room("report").model_card(self))
+
     def _evaluate(self, X: Any, evaluate: str, n_results: int) -> np.ndarray:
         """A method of the model at new rows, in blocks that keep to the memory limit.
 
@@ -259,7 +274,8 @@ class MKLEstimator(Saved, RowsEstimator):
 
     def _show_model(self) -> None:
         """Attributes that follow from the model."""
-        self.__dict__.pop("view_counts_", None)
+        for name in ("view_counts_", "importance_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
         if self._reader is not None and self._preparation is not None:
             counts = self._preparation.counts.tolist()
             self.view_counts_ = dict(zip(self._reader.names, counts, strict=True))

@@ -1,6 +1,6 @@
 """Pictures of fitted models, and reports of studies and models to look at."""
 
-from manykernels.report.html import write_report
+from manykernels.report.html import model_card, write_report
 from manykernels.report.pictures import (
     plot_alignments,
     plot_convergence,
@@ -12,6 +12,7 @@ from manykernels.report.pictures import (
 )
 
 __all__ = [
+    "model_card",
     "plot_alignments",
     "plot_convergence",
     "plot_fit",

@@ -365,6 +365,7 @@ class Study(Findings, BaseEstimator):
         place, _ = plan.grid.best(scores)
         p, C = plan.grid.pairs[place]
         self.model_ = lesson.fit(p, C)
+        self.model_.importance_ = self.importance_  # a notebook shows it
         self.p_, self.C_ = p, C
         steps = list(lesson.path(p))
         self.path_ = Table(
