@@ -30,7 +30,7 @@ def plot_weights(
     weights: Sequence[float],
     groups: Sequence[str] | None = None,
     limit: int = MOST_BARS,
-) -> None:
+) -> Any:
     """Draw one horizontal bar per kernel, largest on top, colored by group.
 
     Parameters
@@ -64,9 +64,10 @@ def plot_weights(
     if any(order):
         ax.legend(loc="lower right", fontsize=8)
     _tidy(ax)
+    return ax.figure
 
 
-def plot_convergence(ax: Axes, history: Sequence[Epoch]) -> None:
+def plot_convergence(ax: Axes, history: Sequence[Epoch]) -> Any:
     """Draw the best objective and the certified lower bound after every epoch.
 
     The optimum lies in the shaded band between the two.
@@ -82,9 +83,10 @@ def plot_convergence(ax: Axes, history: Sequence[Epoch]) -> None:
     ax.set_title("The optimum is between the lines")
     ax.legend(fontsize=8)
     _epoch_axis(ax)
+    return ax.figure
 
 
-def plot_gap(ax: Axes, history: Sequence[Epoch], tol: float | None = None) -> None:
+def plot_gap(ax: Axes, history: Sequence[Epoch], tol: float | None = None) -> Any:
     """Draw the certified relative gap after every epoch, and the tolerance."""
     epochs = [line.epoch for line in history]
     gaps = [line.gap for line in history]
@@ -96,6 +98,7 @@ def plot_gap(ax: Axes, history: Sequence[Epoch], tol: float | None = None) -> No
         ax.annotate(f"tol = {tol:g}", (epochs[0], tol), fontsize=8, va="bottom")
     ax.set_ylabel("relative gap")
     _epoch_axis(ax)
+    return ax.figure
 
 
 def plot_fit(
@@ -253,9 +256,10 @@ def _new_figure(width: float, height: float) -> Figure:
 
     A figure of its own leaves pyplot's windows and global state alone.
     """
-    library = require_library("matplotlib.figure", "plot")
-    figure: Figure = library.Figure(figsize=(width, height), layout="constrained")
-    return figure
+    require_library("matplotlib.figure", "plot")
+    from manykernels.report.figures import ShownFigure
+
+    return ShownFigure(figsize=(width, height), layout="constrained")
 
 
 class Bar(NamedTuple):

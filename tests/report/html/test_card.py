@@ -10,7 +10,12 @@ from sklearn.datasets import load_iris
 
 import manykernels as mk
 from manykernels.inputs.reporting import EpochBar
-from manykernels.report import plot_fit
+from manykernels.report import (
+    plot_convergence,
+    plot_fit,
+    plot_gap,
+    plot_weights,
+)
 from manykernels.solvers import Epoch
 
 X, Y = load_iris(return_X_y=True)
@@ -56,7 +61,11 @@ def test_strange_names_are_text_and_many_kernels_are_few_bars():
 
 
 def test_a_figure_is_the_last_line_of_a_cell(model):
-    assert hasattr(plot_fit(model), "savefig")
+    figure = plot_fit(model)
+    assert figure._repr_png_().startswith(b"\x89PNG")
+    axes = figure.axes[0]
+    assert plot_weights(axes, ["a"], [1.0]) is figure
+    assert plot_gap(axes, model.history_) is plot_convergence(axes, model.history_)
 
 
 class Page:
