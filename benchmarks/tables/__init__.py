@@ -13,6 +13,7 @@ from contest.tables import Load, Rows
 
 from tables import (
     classification,
+    devices,
     nugget,
     solving,
     stability,
@@ -43,6 +44,9 @@ TABLES: dict[str, Callable[[Load, str], Rows]] = {
     "storages": solving.storages,
     "scaling": solving.scaling,
     "himalaya": solving.himalaya,
+    "gpu": devices.fits,
+    "gpu_crossover": devices.crossover,
+    "gpu_profile": devices.profile,
     "survival": survival.data_sets,
     "survival_groups": survival.groups,
     "smooth_wrapper": solving.smooth_wrapper,

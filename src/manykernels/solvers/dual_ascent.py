@@ -237,6 +237,7 @@ class AscentRounds(Resumable):
                     self._change_rows(seen, scores)
             self.updates = self.updates if iterate is None else 0
             self.at_rounding = pairs is not None and self._all_there_are(pairs)
+            del work  # its kernel makes room for that of the next set
             yield iterate
 
     def _working_set(self) -> WorkingSet:
