@@ -65,7 +65,8 @@ $(LOWEST)/.installed: pyproject.toml tests/lowest.txt
 # each other where tests run side by side.
 TORCH := $(VENV)-torch
 TORCH_TESTS := tests/device tests/banks/device tests/solvers/test_device_blocks.py \
-	tests/mkl/test_device.py tests/mkl/test_device_checks.py
+	tests/mkl/test_device.py tests/mkl/test_device_checks.py \
+	tests/losses/test_device_losses.py tests/solvers/test_smooth_device.py
 
 test-torch: $(TORCH)/.installed
 	OMP_NUM_THREADS=1 SCIPY_ARRAY_API=1 \
