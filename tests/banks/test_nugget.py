@@ -9,22 +9,21 @@ from manykernels.banks import Bank, build_bank
 from manykernels.banks import identity as smallest
 from manykernels.banks.identity import copies_of_rows, identity_parts
 from manykernels.banks.nugget import shared_nugget
-from manykernels.kernels import RBF, KernelSet, Linear
+from manykernels.kernels import RBF, BSpline, KernelSet, Linear
 from tests.banks.check_bank import check_bank
 from tests.banks.toy_bank import ToyBank
 
 COPIES = [3, 7, 40]  # the same row thrice
-STORAGES = ["gram", "on_demand", "memmap", "features"]
+STORAGES = ["gram", "on_demand", "memmap", "features", "sparse"]
 
 
-def kernel_set(n_rows: int = 50, dtype=np.float64, linear: bool = False) -> KernelSet:
+def kernel_set(n_rows: int = 50, dtype=np.float64, storage: str = "gram") -> KernelSet:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n_rows, 80))
     X[COPIES] = X[COPIES[0]]
-    if linear:
-        kernels = [Linear(), Linear(columns=[0, 1])]
-    else:
-        kernels = [RBF(columns=[0, 1]), RBF(columns=list(range(2, 80)))]
+    few, many = [0, 1], list(range(2, 80))
+    kind = {"features": Linear, "sparse": BSpline}.get(storage, RBF)
+    kernels = [kind(columns=few), kind(columns=many)]
     return KernelSet.fit(kernels, X, dtype=dtype)
 
 
@@ -47,7 +46,7 @@ def by_hand(stack: np.ndarray, copies: list[int] = COPIES) -> np.ndarray:
 
 @pytest.mark.parametrize("storage", STORAGES)
 def test_equals_its_dense_twin(storage: str) -> None:
-    kernels = kernel_set(linear=storage == "features")
+    kernels = kernel_set(storage=storage)
     bank = shared_nugget(build_bank(kernels, f"{storage}:float64"), np.ones(50))
     twin = by_hand(kernels.stack())
     check_bank(bank, twin, 1e-9, np.arange(0, 50, 2))

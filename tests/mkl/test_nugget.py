@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,10 @@ import pytest
 import manykernels as mk
 from manykernels.banks import GramBank
 from manykernels.compare import Kloft
+from manykernels.device import Device
 from manykernels.kernels import KernelSet, as_kernels
 from manykernels.losses import CensoredEpsilonInsensitive, Squared
+from manykernels.mkl.device_model import on_device
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Problem
 from tests.banks.test_nugget import by_hand
@@ -232,6 +235,19 @@ def test_rows_that_lack_a_view() -> None:
         model.fit(views, y)
         assert model.nugget_parts_[1] > 0.1
         assert model.duality_gap_ <= 2e-6 * model.objective_
+
+
+def test_predicts_on_a_device_as_without_one() -> None:
+    model = classifier().fit(X, y)
+    there = on_device(model._model, Device("NumPy", np))
+    whole = model._model
+    np.testing.assert_allclose(
+        there.scores(NEW, 2**20), whole.scores(NEW), rtol=1e-6, atol=1e-9
+    )
+    np.testing.assert_array_equal(
+        there.block_scores(NEW, 2**20), whole.block_scores(NEW)
+    )
+    assert "there" not in vars(pickle.loads(pickle.dumps(whole)).model)
 
 
 def test_refuses_other_words() -> None:

@@ -43,12 +43,13 @@ class DeviceModel:
 
     Parameters
     ----------
-    model : BlockModel or FeatureModel
+    model : BlockModel, FeatureModel or NuggetModel
     support : SupportRows
     """
 
-    def __init__(self, model: Model, support: SupportRows) -> None:
-        self.model, self.support = model, support
+    def __init__(self, model: Any, support: SupportRows) -> None:
+        self.whole, self.support = model, support
+        self.model: Model = model.ordinary  # which has the same scores
         self.device, self.coef = support.device, support.coef
 
     def scores(self, X: Any, block_bytes: int) -> Array:
@@ -66,7 +67,8 @@ class DeviceModel:
 
     def block_scores(self, X: Any, block_bytes: int) -> Array:
         """Each kernel's part of the scores, shape (rows, kernels, outputs)."""
-        return self.model.block_scores(X, block_bytes)
+        found: Array = self.whole.block_scores(X, block_bytes)
+        return found
 
     def _part(self, new: list[RowGroup], weights: Array, rows: slice) -> Array:
         """Of some of the new rows; weights of their own, where outputs have them."""
@@ -101,11 +103,12 @@ class DeviceModel:
         return np.asarray(device.get(total), np.float64)
 
 
-def on_device(model: Model, device: Device) -> DeviceModel:
+def on_device(model: Any, device: Device) -> DeviceModel:
     """The model there; its rows are kept for the next call, not in copies and files."""
-    kept: SupportRows | None = vars(model).get("there")
+    ordinary = model.ordinary
+    kept: SupportRows | None = vars(ordinary).get("there")
     if kept is None or kept.device is not device:
-        kept = vars(model)["there"] = SupportRows(model, device)
+        kept = vars(ordinary)["there"] = SupportRows(ordinary, device)
     return DeviceModel(model, kept)
 
 
