@@ -44,7 +44,8 @@ from view_settings import (
     GRID_P,
     P_VALUES,
     USED,
-    WIDER,
+    WIDE_ONLY,
+    WITH_NARROW,
     Family,
 )
 
@@ -103,12 +104,20 @@ def kept(folder: str, name: str, seed: int) -> dict[str, Any]:
     (data,) = (data for data in VIEW_SETS if data.name == name)
     path = Path(folder) / f"{data.name} {seed}.json"
     known = json.loads(path.read_text()) if folder and path.is_file() else {}
+    if whole(known):
+        return known
     found, seconds = timed(lambda: measure(data, seed, known))
     found["seconds"] = known.get("seconds", 0.0) + seconds
     if folder:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(found))
     return found
+
+
+def whole(known: dict[str, Any]) -> bool:
+    """Whether everything is there that is measured on a split."""
+    wanted = {family.name for family in FAMILIES} | {f.averaged for f in AVERAGED}
+    return "narrow" in known and wanted <= {*known["settings"], *known["others"]}
 
 
 def measure(data: ViewSet, seed: int, known: dict[str, Any]) -> dict[str, Any]:
@@ -295,10 +304,11 @@ def narrow_kernels(
     names: list[str], accuracy: np.ndarray, weight: np.ndarray
 ) -> dict[str, Any]:
     """Weight of narrow RBFs, and what they add on validation rows, by data set."""
-    five, wide = (
-        accuracy[:, :, FAMILIES.index(family), *USED_AT, 0] for family in (USED, WIDER)
+    with_narrow, wide_only = (
+        accuracy[:, :, FAMILIES.index(family), *USED_AT, 0]
+        for family in (WITH_NARROW, WIDE_ONLY)
     )
-    gain = 100 * (five - wide)
+    gain = 100 * (with_narrow - wide_only)
     return {
         name: {
             "weight": own.mean(),

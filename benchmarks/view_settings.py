@@ -41,7 +41,8 @@ FAMILIES = (
 )
 # One kernel for every view, and several: what do learned weights add?
 SEVERAL = FAMILIES[1], FAMILIES[3], FAMILIES[5]
-USED, WIDER = FAMILIES[7], FAMILIES[4]  # the default, and without its narrow RBFs
+USED = FAMILIES[7]  # the default
+WIDE_ONLY, WITH_NARROW = FAMILIES[4], FAMILIES[5]
 AVERAGED = (*SEVERAL, USED)
 # The grid of 64 that a careful user would try.
 GRID = ("linear", "one RBF", "linear, three RBFs", "linear, three RBFs, raw")

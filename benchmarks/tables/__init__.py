@@ -49,6 +49,7 @@ TABLES: dict[str, Callable[[Load, str], Rows]] = {
     "gpu_profile": devices.profile,
     "survival": survival.data_sets,
     "survival_groups": survival.groups,
+    "survival_defaults": survival.defaults,
     "smooth_wrapper": solving.smooth_wrapper,
     "streaming": solving.streaming,
     "budgets": solving.budgets,
@@ -67,5 +68,7 @@ TABLES: dict[str, Callable[[Load, str], Rows]] = {
     "study_methods": study.methods,
     "view_defaults": views.view_defaults,
     "view_families": views.view_families,
+    "view_lines": views.view_lines,
+    "view_narrow": views.narrow_kernels,
     "view_gains": views.view_gains,
 }

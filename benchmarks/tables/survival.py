@@ -40,6 +40,23 @@ def groups(load: Load, _: str) -> Rows:
     return [["", "concordance", *SHARES.values()], *rows]
 
 
+def defaults(load: Load, _: str) -> Rows:
+    """Mean concordance by kernels and C at p = 1.1, and the lead over the first."""
+    found = load("survival_defaults")["settings"]
+    rows: Rows = [["kernels, p = 1.1", "C = 0.1", "C = 0.3", "C = 1"]]
+    for name, first in found.items():
+        kernels = name.removesuffix(", p = 1.1, C = 0.1")
+        if kernels == name:
+            continue
+        others = (found[f"{kernels}, p = 1.1, C = {C}"] for C in ("0.3", "1"))
+        rows.append([kernels, *map(_lead, (first, *others))])
+    return rows
+
+
+def _lead(one: Mapping[str, float]) -> str:
+    return f"{one['mean']:.3f} ({one['lead']:+.3f} ± {one['error']:.3f})"
+
+
 def with_error(one: Mapping[str, float] | None) -> str | None:
     """Mean and standard error, where there are any."""
     return one and f"{one['mean']:.3f} ± {one['standard_error']:.3f}"

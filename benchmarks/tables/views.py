@@ -51,10 +51,40 @@ def view_gains(load: Load, _: str) -> Rows:
     for name, one in saved["summary"].items():
         if name.endswith("against uniform"):
             texts = [f"{one[key]:+.1f}" for key in ("mean", "least", "most")]
-            where = saved["data_sets"][one["where"]]
             name = name.removesuffix(", against uniform")
-            rows.append([name, texts[0], f"{one['error']:.1f}", *texts[1:], where])
+            error = f"{one['error']:.1f}"
+            rows.append([name, texts[0], error, *texts[1:], one["where"]])
     return rows
+
+
+def view_lines(load: Load, _: str) -> Rows:
+    """Differences in points on every data set, with errors over splits."""
+    saved = load("view_defaults")
+    lines = {
+        "`MKLClassifier()`, best of 64": "default against best of 64",
+        "averaged kernel": "default against averaged kernel",
+        "`MKLClassifierCV()`, best of 64": "search against best of 64",
+        "averaged kernel ": "search against averaged kernel",
+    }
+    found = [saved["summary"][key] for key in lines.values()]
+    rows: Rows = [["points ahead of", *map(str.strip, lines)]]
+    for name in saved["data_sets"]:
+        rows.append([name, *(_points(one["by_set"][name]) for one in found)])
+    return [*rows, ["mean", *map(_points, found)]]
+
+
+def narrow_kernels(load: Load, _: str) -> Rows:
+    """What the default gives narrow kernels, and what they add."""
+    saved = load("view_defaults")["narrow"]
+    rows: Rows = [["", "weight of narrow RBFs", "points that they add"]]
+    for name, one in sorted(saved.items(), key=lambda item: item[1]["gain"]):
+        points = _points({"mean": one["gain"], "error": one["error"]})
+        rows.append([name, percent(one["weight"], 0), points])
+    return rows
+
+
+def _points(one: dict[str, Any]) -> str:
+    return f"{one['mean']:+.1f} ± {one['error']:.1f}"
 
 
 def view_families(load: Load, _: str) -> Rows:
