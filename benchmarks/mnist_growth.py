@@ -70,9 +70,14 @@ def main() -> None:
 
 
 def growth(sizes: list[int], seeds: int) -> dict[str, Any]:
-    """Seconds of fits on drawn images, and the b of seconds ~ rows^b in each draw."""
+    """Seconds of fits on drawn images, and the b of seconds ~ rows^b in each draw.
+
+    Beside it the same for support rows times rows: the kernel values that a
+    certificate needs.
+    """
     mnist = mk.datasets.load_mnist(n_test=1)
     seconds: dict[int, list[float]] = {n: [] for n in sizes}
+    pairs: dict[int, list[float]] = {n: [] for n in sizes}
     for seed in range(seeds):
         order = np.random.default_rng(seed).permutation(len(mnist.target))
         for n_rows in sizes:
@@ -86,16 +91,21 @@ def growth(sizes: list[int], seeds: int) -> dict[str, Any]:
                 random_state=seed,
             )
             seconds[n_rows].append(timed(lambda m=model, X=X, y=y: m.fit(X, y))[1])
-    exponents = [
-        exponent(sizes, [seconds[n][seed] for n in sizes]) for seed in range(seeds)
-    ]
-    found = summary(exponents)
+            pairs[n_rows].append(float(n_rows) * len(model.support_))
+    found, values = exponents(seconds), exponents(pairs)
     medians_by_size = [[n, np.median(s)] for n, s in seconds.items()]
     show("Growth", ["images", "fit, s"], [*medians_by_size, ["^", found["median"]]])
     return {
         "seconds": {str(n): summary(s) for n, s in seconds.items()},
         "exponent": found,
+        "support_times_rows": values,
     }
+
+
+def exponents(found: dict[int, list[float]]) -> dict[str, Any]:
+    """Quartiles of b in values ~ rows^b over the draws."""
+    draws = zip(*found.values(), strict=True)
+    return summary([exponent(list(found), draw) for draw in draws])
 
 
 def best_single(n_rows: int = 1000) -> Kernel:
