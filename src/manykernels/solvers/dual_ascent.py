@@ -58,7 +58,7 @@ ROUND_WORK = 1e5  # multiplications that take as long as a round's Python
 INTERIOR_STEPS = 25  # of the interior-point method, as a rule
 PACKED = 8  # multiplications of a matrix product in the time of one of a sweep
 FLATTERED = 1e-9  # relative difference of objectives that is more than rounding
-MORE_SUPPORT = 2.0  # times as many rows with coefficients, where a sample was solved
+MORE_SUPPORT = 1.8  # times as many rows with coefficients, where a sample was solved
 DENSE = 0.7  # working sets above this share of the rows are not worth a copy
 
 
