@@ -73,8 +73,9 @@ class DualAscent:
     and most rows that a sample's model leaves far from the margin stay there. Each
     sample goes on with the rows near the margin. After the last one all rows work at
     once, where memory holds the kernel rows of those with coefficients, else those
-    near the margin; only a check on all the rows ends the search. Where sweeps cost more than an interior-point method would, that method
-    solves for coefficients and weights of the working rows at once.
+    near the margin; only a check on all the rows ends the search. Where sweeps cost
+    more than an interior-point method would, that method solves for coefficients and
+    weights of the working rows at once.
 
     Parameters
     ----------
