@@ -54,6 +54,7 @@ TABLES: dict[str, Callable[[Load, str], Rows]] = {
     "streaming": solving.streaming,
     "budgets": solving.budgets,
     "recovery": structured.recovery,
+    "terms_grid": structured.terms_grid,
     "parsing": structured.parsing,
     "pruning": structured.pruning,
     "templates": structured.templates,

@@ -37,6 +37,31 @@ def recovery(load: Load, _: str) -> Rows:
     return rows
 
 
+def terms_grid(load: Load, _: str) -> Rows:
+    """R2 of the defaults and of a lasso on all pairs, means over seeds."""
+    runs = load("terms")["grid"]
+    head = ["columns", "r", "n", "SNR", "ours", "LassoCV", "difference"]
+    rows: Rows = [[*head, "lists", "terms"]]
+    names = ("columns", "r", "n", "snr")
+    for cell in dict.fromkeys(tuple(one[name] for name in names) for one in runs):
+        own = [one for one in runs if tuple(one[name] for name in names) == cell]
+        ours, lasso = (
+            np.mean([one[name] for one in own]) for name in ("ours", "lasso")
+        )
+        lists = sum(one["model"] == "list" for one in own)
+        rows.append(
+            [
+                *map(str, cell),
+                f"{ours:.2f}",
+                f"{lasso:.2f}",
+                f"{ours - lasso:+.3f}",
+                f"{lists} of {len(own)}",
+                f"{np.mean([one['terms'] for one in own]):.0f}",
+            ]
+        )
+    return rows
+
+
 def mirror_objective(load: Load, _: str) -> Rows:
     """The lowest objective within the limit, by data set."""
     curves = load("rmd_figure_1")["curves"]
