@@ -26,7 +26,6 @@ from manykernels.mkl.estimator import MKLEstimator
 from manykernels.solvers.device_blocks import DeviceBlocks
 from manykernels.solvers.weights import DualMixture
 
-torch: Any = require_library("torch", "torch")
 # What a fit consists of: the part's name, and the method that does it.
 PARTS: dict[str, tuple[Any, str]] = {
     "rows to the device": (MKLEstimator, "_read"),
@@ -36,6 +35,11 @@ PARTS: dict[str, tuple[Any, str]] = {
     "block norms": (DeviceBank, "square_norms"),
     "mixtures of dual points": (DualMixture, "add"),
 }
+
+
+def pytorch() -> Any:
+    """The library, asked for when it is needed: others import this script."""
+    return require_library("torch", "torch")
 
 
 def main() -> None:
@@ -75,8 +79,8 @@ def main() -> None:
         "profile": profile(mnist, options.device, sizes[-1]),
     }
     report(results)
-    name = torch.cuda.get_device_name() if torch.cuda.is_available() else "none"
-    versions = {"torch": torch.__version__, "cuda": torch.version.cuda}
+    name = pytorch().cuda.get_device_name() if pytorch().cuda.is_available() else "none"
+    versions = {"torch": pytorch().__version__, "cuda": pytorch().version.cuda}
     save("gpu", gpu=name, torch=versions, seeds=list(seeds), results=results)
 
 
@@ -117,11 +121,11 @@ def fit(
 
 def device_bytes() -> int:
     """The most bytes of the device since the last call; now, at the first."""
-    if not torch.cuda.is_available():
+    if not pytorch().cuda.is_available():
         return 0
     gc.collect()
-    most = torch.cuda.max_memory_allocated()
-    torch.cuda.reset_peak_memory_stats()
+    most = pytorch().cuda.max_memory_allocated()
+    pytorch().cuda.reset_peak_memory_stats()
     return int(most)
 
 
@@ -145,7 +149,7 @@ def given_fits(
     kernels = KernelSet.fit(as_kernels(block_kernels()), mnist.data[:n_rows])
     there: Any = build_bank(kernels, device=opened).on_device()
     shape = n_rows, n_rows, kernels.n_kernels
-    stack = torch.empty(shape, dtype=torch.float16, device=opened.place)
+    stack = pytorch().empty(shape, dtype=pytorch().float16, device=opened.place)
     for part in there.parts(slice(0, n_rows)):
         for f, tile in there.tiles(part, slice(0, n_rows)):
             stack[part, :, f] = tile.half()
