@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from manykernels.base.arrays import Values
+from manykernels.base.machine import in_slices
 from manykernels.kernels.base import DEFAULT_RANK, Kernel
 from manykernels.kernels.rows import BLOCK_BYTES, Rows, prepare_rows
 
@@ -66,8 +67,12 @@ def row_keys(values: Any) -> Values:
         mixed = (_mixed_bits(rows.data), rows.indices, rows.indptr)
         return np.asarray(sp.csr_array(mixed, shape=rows.shape) @ factors)
     size = max(1, BLOCK_BYTES // (8 * values.shape[1]))
-    parts = range(0, len(values), size)
-    return np.concatenate([_mixed_bits(values[i : i + size]) @ factors for i in parts])
+
+    def work(start: int, stop: int) -> Values:
+        parts = (values[i : min(i + size, stop)] for i in range(start, stop, size))
+        return np.concatenate([_mixed_bits(part) @ factors for part in parts])
+
+    return np.concatenate(in_slices(len(values), 8.0 * values.size, work))
 
 
 def _mixed_bits(values: Values) -> Values:

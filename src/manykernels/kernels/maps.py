@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from scipy.linalg import eigh
 
 from manykernels.base.arrays import Selection, Values
-from manykernels.base.machine import one_blas_thread
+from manykernels.base.machine import in_slices, one_blas_thread
 from manykernels.base.stored import (
     FLAG,
     Count,
@@ -40,7 +40,8 @@ from manykernels.kernels.rows import (
 
 # Eigenvalues below this share of the largest are rounding of a singular matrix.
 FLOOR = 1e-12
-MAP_BYTES = 2**24  # of mapped rows at a time
+MAP_BYTES = 2**22  # of mapped rows at a time, by each thread
+MAP_PASSES = 20  # over mapped rows, that a map is worth
 
 
 @storable(whiten=Floats("landmarks", "columns of phi"))
@@ -280,20 +281,40 @@ class MappedGroup:
         self, values: Any, kernels: Sequence[Kernel], names: Sequence[str], dtype: Any
     ) -> Rows:
         """phi of a table, in float64 a block at a time."""
-        n = values.shape[0]
+        n, width = values.shape[0], max(1, self.map.n_columns)
         out = Rows(np.empty((n, self.map.n_columns), dtype), np.empty(n))
-        size = max(1, MAP_BYTES // (8 * max(1, self.map.n_columns)))
-        for start in range(0, n, size):
-            part = slice(start, start + size)
-            rows = prepare_rows(values[part], None, np.float64)
-            phi = self.map.features(kernels, names, self.source, rows)
-            if self.unit:
-                phi = _unit_rows(phi)
-            out.values[part] = phi
-            out.squares[part] = prepare_rows(phi).squares
-            if self.unit:
-                out.squares[part] = out.squares[part] > 0.5
+        size = max(1, MAP_BYTES // (8 * width))
+
+        def work(begin: int, end: int) -> None:
+            for start in range(begin, end, size):
+                self._map_rows(
+                    values, slice(start, min(start + size, end)), kernels, names, out
+                )
+
+        if n <= size:
+            work(0, n)
+        else:
+            with one_blas_thread():
+                in_slices(n, MAP_PASSES * 8.0 * n * width, work)
         return out
+
+    def _map_rows(
+        self,
+        values: Any,
+        part: slice,
+        kernels: Sequence[Kernel],
+        names: Sequence[str],
+        out: Rows,
+    ) -> None:
+        """phi of some rows, into `out`."""
+        rows = prepare_rows(values[part], None, np.float64)
+        phi = self.map.features(kernels, names, self.source, rows)
+        if self.unit:
+            phi = _unit_rows(phi)
+        out.values[part] = phi
+        out.squares[part] = prepare_rows(phi).squares
+        if self.unit:
+            out.squares[part] = out.squares[part] > 0.5
 
     def blocks(
         self, kernels: Sequence[Kernel], names: Sequence[str], a: Rows, b: Rows

@@ -16,6 +16,7 @@ from manykernels.banks.build import MemoryLimit
 from manykernels.base.arrays import Array
 from manykernels.base.machine import (
     available_threads,
+    in_slices,
     one_blas_thread,
     parse_bytes,
 )
@@ -214,13 +215,21 @@ class FeatureModel(EvaluatedModel):
     def from_rows(cls, model: BlockModel) -> FeatureModel:
         """Sum up the features of the support rows."""
         columns = model.kernels.n_feature_columns()
-        blocks = [np.zeros((n, model.coef.shape[1])) for n in columns]
         kernels = model.used_kernels
-        for start in range(0, len(model.coef), SUM_ROWS):
-            rows = np.arange(start, min(start + SUM_ROWS, len(model.coef)))
-            for f, phi in enumerate(kernels.restrict(rows).features() or []):
-                if phi is not None:
-                    blocks[f] += model.weights[..., f] * (phi.T @ model.coef[rows])
+
+        def work(begin: int, end: int) -> list[Array]:
+            blocks = [np.zeros((n, model.coef.shape[1])) for n in columns]
+            for start in range(begin, end, SUM_ROWS):
+                rows = np.arange(start, min(start + SUM_ROWS, end))
+                for f, phi in enumerate(kernels.restrict(rows).features() or []):
+                    if phi is not None:
+                        blocks[f] += model.weights[..., f] * (phi.T @ model.coef[rows])
+            return blocks
+
+        with one_blas_thread():
+            traffic = 16.0 * len(model.coef) * sum(columns)
+            parts = in_slices(len(model.coef), traffic, work)
+        blocks = [np.asarray(sum(found)) for found in zip(*parts, strict=True)]
         return cls(model.kernels.without_rows(), blocks, model.coef, model.weights)
 
     def expansion(self, norm: LpGroupNorm) -> Expansion:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,8 @@ class FeatureKernels(DeviceKernels):
     room : int
     """
 
+    can_damp = True
+
     def __init__(
         self,
         device: Device,
@@ -39,6 +41,7 @@ class FeatureKernels(DeviceKernels):
         super().__init__(device, diagonals, dtype, room)
         self.features = list(features)
         sizes = (phi.shape[0] * phi.shape[1] for phi in self.features)
+        self.products: dict[tuple[int, int], DeviceArray] = {}  # Phi_f' Phi_g
         self.product_work = 2.0 * float(sum(sizes))
 
     def tiles(self, rows: Chosen, columns: Chosen) -> Iterator[tuple[int, DeviceArray]]:
@@ -98,6 +101,43 @@ class FeatureKernels(DeviceKernels):
         blocks = (self._block(f, coef, columns) for f in range(self.n_blocks))
         sums = [xp.sum(block * block, axis=0) for block in blocks]
         return np.asarray(self.device.get(xp.stack(sums)), np.float64)
+
+    def damped(
+        self, weights: Array, level: float
+    ) -> Callable[[DeviceArray], DeviceArray]:
+        """Psi (I + level Psi' Psi)^-1 Psi' with Psi_f = sqrt(weights_f) Phi_f."""
+        xp, roots = self.device.xp, np.sqrt(weights)
+        used = np.flatnonzero(weights).tolist()
+        widths = [self.features[f].shape[1] for f in used]
+        scales = self.device.put(np.repeat(roots[used], widths))[:, None]
+        every = self.device.put(np.arange(sum(widths)))
+        unit = self.device.precisely(every[:, None] == every[None, :])
+        gram = self.device.precisely(self._gram(used)) * scales * scales.T
+        middle = xp.linalg.inv(unit + level * gram)
+
+        def apply(coef: DeviceArray) -> DeviceArray:
+            blocks = xp.concat([self._block(f, coef, EVERY) for f in used])
+            mixed = scales * (middle @ (scales * self.device.precisely(blocks)))
+            total, start = xp.zeros_like(coef), 0
+            for f, width in zip(used, widths, strict=True):
+                part = xp.astype(mixed[start : start + width, :], coef.dtype)
+                total = total + self._as(coef, self.features[f]) @ part
+                start += width
+            return total
+
+        return apply
+
+    def _gram(self, used: list[int]) -> DeviceArray:
+        """Phi_f' Phi_g of all pairs of some blocks, as one matrix."""
+        xp = self.device.xp
+        for f in used:
+            for g in used:
+                if (f, g) not in self.products:
+                    pair = self.features[f], self.features[g]
+                    self.products[f, g] = self._tall_product(*pair)
+                    self.products[g, f] = self.products[f, g].T
+        rows = [xp.concat([self.products[f, g] for g in used], axis=1) for f in used]
+        return xp.concat(rows)
 
     def _block(self, f: int, coef: DeviceArray, columns: Chosen) -> DeviceArray:
         """Phi_f' coef."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -40,9 +40,12 @@ class DeviceKernels(ABC):
     product_work : float
         Multiplications of `scores` for one output; infinite where they are no fewer
         than with a combined kernel.
+    can_damp : bool
+        Whether `damped` costs no more than `scores`.
     """
 
     product_work: float = np.inf
+    can_damp: bool = False
 
     def __init__(self, device: Device, diagonals: Array, dtype: Any, room: int) -> None:
         self.device = device
@@ -110,6 +113,12 @@ class DeviceKernels(ABC):
                 found[f] = xp.sum(own * product, axis=0)
             squares += self.device.get(xp.stack(found))
         return squares
+
+    def damped(
+        self, weights: Array, level: float
+    ) -> Callable[[DeviceArray], DeviceArray]:
+        """The map of r to K (I + level K)^-1 r with K = sum_f weights_f K_f."""
+        raise NotImplementedError(f"{type(self).__name__} has no such map")
 
     def parts(self, rows: Chosen, width: int | None = None) -> list[Chosen]:
         """Rows in parts, so many that a tile against all rows keeps to its size."""

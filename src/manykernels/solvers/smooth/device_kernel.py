@@ -10,7 +10,7 @@ from manykernels.base.arrays import Array, Index
 from manykernels.device import DeviceArray
 from manykernels.solvers.problem import Problem
 from manykernels.solvers.smooth.kernel import holds_combined
-from manykernels.solvers.smooth.losses import RowLosses
+from manykernels.solvers.smooth.losses import LinearMap, RowLosses
 
 
 class DeviceFrozenKernel:
@@ -39,6 +39,7 @@ class DeviceFrozenKernel:
         self.xp = kernels.device.xp
         self.weights = weights
         self.dtype = self.device.dtype(kernels.dtype)
+        self.can_damp = kernels.can_damp
         self.exact = self.dtype == self.device.precise
         self.held: DeviceArray = None
         if holds_combined(bank):
@@ -72,6 +73,13 @@ class DeviceFrozenKernel:
         else:
             found = self.held @ there
         return self.device.precisely(found)
+
+    def damped(self, level: float) -> LinearMap:
+        """The map of r to K (I + level K)^-1 r."""
+        found = self.kernels.damped(self.weights, level)
+        return lambda coef: self.device.precisely(
+            found(self.xp.astype(coef, self.dtype, copy=False))
+        )
 
     def times_each(self, moves: DeviceArray) -> DeviceArray:
         """K move for all moves of shape (moves, rows, outputs), in one product."""

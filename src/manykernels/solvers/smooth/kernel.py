@@ -33,6 +33,7 @@ class FrozenKernel:
     """
 
     xp = np  # the namespace of the arrays it takes
+    can_damp = False  # as DeviceKernels has it
 
     def __init__(self, bank: Bank, weights: Array) -> None:
         self.bank = bank

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -75,6 +76,13 @@ class Frozen:
         self.dot = kernel.dot
         self.products = 0
 
+    @cached_property
+    def _signs(self) -> Any:
+        """Random signs z: <z, H z> is the sum of the curvatures, in the mean."""
+        shape = (self.problem.n_rows, self.problem.n_outputs)
+        drawn = np.random.default_rng(0).integers(2, size=shape, dtype=np.int8)
+        return self.kernel.put(2.0 * drawn - 1.0)
+
     def times(self, coef: Any) -> Any:
         """K coef, counted."""
         self.products += 1
@@ -129,12 +137,14 @@ class Frozen:
         symmetric: one product a step.
         """
         rest = point.dual - point.coef
-        image = point.dual_scores - point.scores  # K rest
         move = shift = self.kernel.xp.zeros_like(rest)
-        way, ahead = rest, image
-        square = first = self.dot(rest, image)
-        enough = first * residual**2
         bend = self.losses.curvature(point.scores)
+        improve = self._improvement(bend)
+        way, ahead = rest, point.dual_scores - point.scores  # and K way
+        if improve is not None:
+            way, ahead = improve(rest)
+        square = first = self.dot(rest, ahead)
+        enough = first * residual**2
         for _ in range(CG_STEPS):
             bent = way + bend(ahead)
             steep = self.dot(ahead, bent)
@@ -143,13 +153,33 @@ class Frozen:
             length = square / steep
             move, shift = move + length * way, shift + length * ahead
             rest = rest - length * bent
-            image = self.times(rest)
+            better, image = (
+                (rest, self.times(rest)) if improve is None else improve(rest)
+            )
             last, square = square, self.dot(rest, image)
             if square <= max(enough, ROUNDING * first):
                 break
-            way = rest + square / last * way
+            way = better + square / last * way
             ahead = image + square / last * ahead
         return move, shift
+
+    def _improvement(self, bend: LinearMap) -> Callable[[Any], tuple[Any, Any]] | None:
+        """From r to z = (I + h K)^-1 r and K z, where that costs one product.
+
+        h is the mean curvature: conjugate gradients then see its deviations only.
+        """
+        if not self.kernel.can_damp:
+            return None
+        n_scores = self.problem.n_rows * self.problem.n_outputs
+        level = self.dot(self._signs, bend(self._signs)) / n_scores
+        damped = self.kernel.damped(level)
+
+        def improve(rest: Any) -> tuple[Any, Any]:
+            self.products += 1
+            image = damped(rest)
+            return rest - level * image, image
+
+        return improve
 
     def _length(self, point: Point, move: Any, shift: Any) -> float:
         """A length at which the value along the direction is nearly the smallest."""
