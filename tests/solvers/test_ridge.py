@@ -14,7 +14,8 @@ from manykernels.losses import Huber, Squared
 from manykernels.norms import LpGroupNorm
 from manykernels.norms.group import p_norm
 from manykernels.solvers.regression.ridge import Ridge, solve_exactly
-from manykernels.solvers.regression.ridge_targets import single, solve_targets
+from manykernels.solvers.regression.ridge_targets import solve_targets
+from manykernels.solvers.regression.targets import single
 from manykernels.solvers.weight_newton import newton_weights
 from tests.oracles.regression import toy_regression
 

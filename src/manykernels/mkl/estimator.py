@@ -38,7 +38,8 @@ from manykernels.mkl.reads import Presence, kernel_views, presence
 from manykernels.solvers import Auto, Expansion, Problem, SolveResult
 from manykernels.solvers.loop import require_whole
 from manykernels.solvers.regression.ridge import Ridge
-from manykernels.solvers.regression.ridge_targets import single, solve_targets
+from manykernels.solvers.regression.ridge_targets import solve_targets
+from manykernels.solvers.regression.targets import single
 
 Callback = Callable[[Any], object]
 FLOAT32_ROUNDING = 0.5 * float(np.finfo(np.float32).eps)

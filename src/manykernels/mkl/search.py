@@ -39,7 +39,7 @@ from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Expansion, Problem
 from manykernels.solvers.loop import require_whole
 from manykernels.solvers.regression.ridge import held_out_residuals
-from manykernels.solvers.regression.ridge_targets import single
+from manykernels.solvers.regression.targets import single
 
 MOST_CS = 10_000  # where a number of them is given
 DECADES = 3  # a number of Cs reaches from 10^-3 to 10^3

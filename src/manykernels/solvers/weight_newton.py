@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manykernels.base.arrays import Array, Index
+from manykernels.device import Device, DeviceArray
 from manykernels.norms.group import LpGroupNorm, p_norms
 from manykernels.solvers.loop import Resumable
 
@@ -26,6 +27,8 @@ INSIDE = 0.9  # share of the old weights in the first point, which is inside
 ROUNDING = 1e-14  # of the trace: makes a singular matrix regular
 VANISHED = 10.0 * np.sqrt(LAST_BARRIER)  # at p = 1 weights below this are zero
 
+HOST = Device("NumPy", np)
+
 
 class WeightSteps(Resumable):
     """Weights whose value J(d) is known, and the steps from there that are tried.
@@ -37,12 +40,17 @@ class WeightSteps(Resumable):
     norm : LpGroupNorm
     weights : array of shape (problems, blocks)
         Where to start, ||d||_r = 1.
+    device : Device, optional
+        Where to compute steps, if there are many problems.
     """
 
     remembered = ("trial", "known", "value", "step", "length", "promise")
 
-    def __init__(self, norm: LpGroupNorm, weights: Array) -> None:
+    def __init__(
+        self, norm: LpGroupNorm, weights: Array, device: Device = HOST
+    ) -> None:
         self.norm = norm
+        self.device = device
         self.trial = weights.copy()  # whose value is wanted next
         self.known = weights.copy()
         self.value = np.full(len(weights), np.inf)
@@ -89,7 +97,8 @@ class WeightSteps(Resumable):
         if fell.any():
             moving, squares = which[fell], squares[fell]
             here = self.known[moving]
-            target = newton_weights(self.norm, here, squares, curvature[fell])
+            bend = curvature[fell]
+            target = newton_weights(self.norm, here, squares, bend, self.device)
             self.aim(moving, target, squares)
 
     def _move(self, which: Index) -> None:
@@ -99,7 +108,11 @@ class WeightSteps(Resumable):
 
 
 def newton_weights(
-    norm: LpGroupNorm, weights: Array, squares: Array, curvature: Array
+    norm: LpGroupNorm,
+    weights: Array,
+    squares: Array,
+    curvature: Array,
+    device: Device = HOST,
 ) -> Array:
     r"""argmin over d of :math:`-\frac12 g^\top (d - d_0) + \frac12 |d - d_0|_H^2`.
 
@@ -116,6 +129,8 @@ def newton_weights(
         g_f = ||theta_f||^2, of which the gradient is -1/2.
     curvature : array of shape (problems, blocks, blocks)
         H, positive semi-definite.
+    device : Device, optional
+        Where to compute.
 
     Examples
     --------
@@ -131,12 +146,13 @@ def newton_weights(
     if usable.any():
         scale = slope[usable, None]
         model = _Barrier(
+            device,
             norm.weight_exponent,
             weights[usable],
             0.5 * squares[usable] / scale,
             curvature[usable] / scale[:, :, None],
         )
-        out[usable] = _tight(norm, model.minimum())
+        out[usable] = _tight(norm, device.get(model.minimum()))
     return out
 
 
@@ -147,36 +163,23 @@ def _tight(norm: LpGroupNorm, found: Array) -> Array:
     return found / p_norms(found, norm.weight_exponent)[:, None]
 
 
-def _solve(matrices: Array, sides: Array) -> Array:
-    """As np.linalg.solve; matrices that are singular up to rounding will do."""
-    try:
-        return np.asarray(np.linalg.solve(matrices, sides))
-    except np.linalg.LinAlgError:
-        trace = np.einsum("tff->t", matrices)[:, None, None]
-        return np.asarray(
-            np.linalg.solve(
-                matrices + ROUNDING * trace * np.eye(matrices.shape[1]), sides
-            )
-        )
-
-
-def _dot(a: Array, b: Array) -> Array:
-    return np.asarray(np.einsum("tf,tf->t", a, b)[:, None])
-
-
 class _Barrier:
     """-c.x + 1/2 |x|_H^2 - mu (sum_f log d_f + log(1 - ||d||_r)) with x = d - d_0."""
 
-    def __init__(self, r: float, start: Array, slope: Array, curvature: Array) -> None:
+    def __init__(
+        self, device: Device, r: float, start: Array, slope: Array, curvature: Array
+    ) -> None:
+        self.xp = device.xp
         self.r = r
-        self.start = start
-        self.slope = slope
-        self.curvature = curvature
+        self.start, self.slope, self.curvature, self.unit = (
+            device.precisely(device.put(values))
+            for values in (start, slope, curvature, np.eye(start.shape[1])[None])
+        )
 
-    def minimum(self) -> Array:
+    def minimum(self) -> DeviceArray:
         """Follow the minimum as the barrier vanishes."""
-        even = np.ones_like(self.start)
-        even /= p_norms(even, self.r)[:, None]
+        even = self.xp.ones_like(self.start)
+        even = even / self._lengths(even)[:, None]
         weights = INSIDE * self.start + 0.5 * (1.0 - INSIDE) * even
         barrier = FIRST_BARRIER
         while barrier >= LAST_BARRIER:
@@ -184,24 +187,28 @@ class _Barrier:
             barrier *= SHRINK
         return weights
 
-    def _center(self, weights: Array, barrier: float) -> Array:
+    def _center(self, weights: DeviceArray, barrier: float) -> DeviceArray:
+        xp = self.xp
         for _ in range(ROUNDS):
             gradient, step = self._newton(weights, barrier)
-            decrement = -np.einsum("tf,tf->t", gradient, step)
+            decrement = -self._dots(gradient, step)
             moving = decrement > CENTERED * barrier
-            if not moving.any():
+            if not bool(xp.any(moving)):
                 break
-            step[~moving] = 0.0
+            step = xp.where(moving[:, None], step, xp.zeros_like(step))
             weights = self._shortened(weights, step, decrement, barrier)
         return weights
 
-    def _newton(self, weights: Array, barrier: float) -> tuple[Array, Array]:
+    def _newton(
+        self, weights: DeviceArray, barrier: float
+    ) -> tuple[DeviceArray, DeviceArray]:
         """Gradient and Newton's step.
 
         Close to ||d||_r = 1 that bound bends so strongly, in one direction, that it
         would drown all else in rounding; it is solved for apart (Sherman, Morrison).
         """
-        length = p_norms(weights, self.r)[:, None]
+        xp = self.xp
+        length = self._lengths(weights)[:, None]
         room = 1.0 - length
         ratio = weights / length
         normal = ratio ** (self.r - 1.0)  # gradient of the r-norm
@@ -209,43 +216,69 @@ class _Barrier:
         gradient = self._pull(weights) - barrier / weights + barrier / room * normal
         # In units of the weights, which differ by many orders of magnitude.
         scaled = self.curvature * weights[:, :, None] * weights[:, None, :]
-        index = np.arange(weights.shape[1])
-        scaled[:, index, index] += barrier + bend * ratio ** (self.r - 2.0) * weights**2
-        sides = np.stack([weights * gradient, weights * normal], axis=2)
-        along, across = np.moveaxis(_solve(scaled, sides), 2, 0)
+        diagonal = barrier + bend * ratio ** (self.r - 2.0) * weights**2
+        sides = xp.stack([weights * gradient, weights * normal], axis=2)
+        found = self._solve(scaled + self.unit * diagonal[:, None, :], sides)
+        along, across = found[:, :, 0], found[:, :, 1]
         stiff = barrier / room**2 - bend
-        push = stiff * _dot(sides[:, :, 1], along)
-        push /= 1.0 + stiff * _dot(sides[:, :, 1], across)
+        push = stiff * self._dots(sides[:, :, 1], along)[:, None]
+        push = push / (1.0 + stiff * self._dots(sides[:, :, 1], across)[:, None])
         return gradient, -weights * (along - push * across)
 
-    def _pull(self, weights: Array) -> Array:
-        """Gradient of the quadratic model."""
-        moved = np.einsum("tfg,tg->tf", self.curvature, weights - self.start)
-        return np.asarray(moved - self.slope)
+    def _solve(self, matrices: DeviceArray, sides: DeviceArray) -> DeviceArray:
+        """As linalg.solve; matrices that are singular up to rounding will do."""
+        trace = self.xp.sum(matrices * self.unit, axis=(1, 2))[:, None, None]
+        regular = matrices + ROUNDING * trace * self.unit
+        return self.xp.linalg.solve(regular, sides)
 
-    def _value(self, weights: Array, barrier: float) -> Array:
-        room = 1.0 - p_norms(weights, self.r)
+    def _pull(self, weights: DeviceArray) -> DeviceArray:
+        """Gradient of the quadratic model."""
         moved = weights - self.start
-        model = 0.5 * np.einsum("tf,tf->t", self._pull(weights) - self.slope, moved)
-        inside = (room > 0.0) & np.all(weights > 0.0, axis=1)
-        safe = np.where(inside[:, None], weights, 1.0)
-        logs = np.log(safe).sum(axis=1) + np.log(np.where(inside, room, 1.0))
-        return np.where(inside, model - barrier * logs, np.inf)
+        return self.xp.matmul(self.curvature, moved[:, :, None])[:, :, 0] - self.slope
+
+    def _value(self, weights: DeviceArray, barrier: float) -> DeviceArray:
+        xp = self.xp
+        room = 1.0 - self._lengths(weights)
+        moved = weights - self.start
+        model = 0.5 * self._dots(self._pull(weights) - self.slope, moved)
+        inside = (room > 0.0) & xp.all(weights > 0.0, axis=1)
+        safe = xp.where(inside[:, None], weights, xp.ones_like(weights))
+        left = xp.where(inside, room, xp.ones_like(room))
+        logs = xp.sum(xp.log(safe), axis=1) + xp.log(left)
+        values = model - barrier * logs
+        return xp.where(inside, values, xp.full_like(values, float("inf")))
 
     def _shortened(
-        self, weights: Array, step: Array, decrement: Array, barrier: float
-    ) -> Array:
+        self,
+        weights: DeviceArray,
+        step: DeviceArray,
+        decrement: DeviceArray,
+        barrier: float,
+    ) -> DeviceArray:
         """Halve the steps of the problems whose value does not fall enough."""
-        to_zero = np.where(step < 0.0, -weights / np.minimum(step, -1e-300), np.inf)
-        length = np.minimum(1.0, TO_THE_EDGE * to_zero.min(axis=1))
+        xp = self.xp
+        # The share of the way to the nearest zero is largest where it comes first.
+        share = xp.max(-step / weights, axis=1) / TO_THE_EDGE
+        length = 1.0 / xp.maximum(share, xp.ones_like(share))
         before = self._value(weights, barrier)
-        slack = 1e-14 * np.abs(before)
+        slack = 1e-14 * xp.abs(before)
         for _ in range(60):
             after = self._value(weights + length[:, None] * step, barrier)
-            bad = ~(after <= before - BARRIER_SHARE * length * decrement + slack)
-            if not bad.any():
+            enough = before - BARRIER_SHARE * length * decrement + slack
+            good = after <= enough
+            if bool(xp.all(good)):
                 break
-            length[bad] *= 0.5
+            length = xp.where(good, length, 0.5 * length)
         else:
-            length[bad] = 0.0  # rounding: nothing to gain
-        return np.asarray(weights + length[:, None] * step)
+            length = xp.where(good, length, 0.0 * length)  # rounding: nothing to gain
+        return weights + length[:, None] * step
+
+    def _lengths(self, weights: DeviceArray) -> DeviceArray:
+        """||d||_r of every problem; d is positive."""
+        xp = self.xp
+        largest = xp.max(weights, axis=1)
+        ratios = xp.abs(weights) / largest[:, None]
+        return largest * xp.sum(ratios**self.r, axis=1) ** (1.0 / self.r)
+
+    def _dots(self, a: DeviceArray, b: DeviceArray) -> DeviceArray:
+        return self.xp.sum(a * b, axis=1)

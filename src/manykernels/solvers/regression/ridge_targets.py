@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -10,8 +9,9 @@ import numpy as np
 from scipy.linalg import cho_solve
 
 from manykernels.base.arrays import Array, Index
-from manykernels.solvers.loop import Best, Callback, Iterate, SolveResult
+from manykernels.solvers.loop import Callback, SolveResult
 from manykernels.solvers.problem import Expansion, Problem
+from manykernels.solvers.regression.device_targets import DeviceTargets
 from manykernels.solvers.regression.ridge import (
     Ridge,
     Solved,
@@ -23,7 +23,7 @@ from manykernels.solvers.regression.ridge import (
     require_direct,
     sample_of,
 )
-from manykernels.solvers.weight_newton import WeightSteps
+from manykernels.solvers.regression.targets import Start, TargetsInStep
 
 CHUNK_BYTES = 2**27  # of Cholesky factors held at a time
 
@@ -52,74 +52,48 @@ def solve_targets(
     """
     require_direct(problem)
     announce(problem)
-    return _solve_targets(problem, ridge, starts, callback)
+    return _solved(problem, ridge, starts, callback).results()
 
 
-def _solve_targets(
+def _solved(
     problem: Problem,
     ridge: Ridge,
     starts: Sequence[Expansion | None] | None,
     callback: Callback | None,
-) -> list[SolveResult]:
-    weights = _first_weights(problem, ridge, starts)
-    targets = _Targets(problem, weights, ridge, callback)
+) -> TargetsInStep:
+    start = _first_weights(problem, ridge, starts)
+    there = problem.bank.on_device()
+    targets: TargetsInStep
+    if there is None:
+        targets = HostTargets(problem, start, ridge, callback)
+    else:
+        targets = DeviceTargets(problem, start, ridge, callback, there)
     with few_threads(problem.n_rows):
         targets.run()
-    return targets.results()
-
-
-def single(problem: Problem, output: int) -> Problem:
-    """The problem of one column of the target."""
-    return replace(problem, target=problem.target[:, [output]], n_outputs=1)
+    return targets
 
 
 def _first_weights(
     problem: Problem, ridge: Ridge, starts: Sequence[Expansion | None] | None
-) -> Array:
+) -> Start:
     """From earlier solutions, or from a sample of the rows, or all alike."""
-    norm, n_blocks = problem.norm, problem.bank.n_blocks
+    norm, even = problem.norm, problem.norm.uniform_weights(problem.bank.n_blocks)
     if starts is not None:
-        found = [None if start is None else start.weights for start in starts]
-    else:
-        sample = sample_of(problem, ridge)
-        if sample is None:
-            found = [None] * problem.n_outputs
-        else:
-            rough = replace(ridge, tol=max(ridge.tol, sample.tol))
-            models = _solve_targets(sample.problem, rough, None, None)
-            found = [result.model.weights for result in models]
-    even = norm.uniform_weights(n_blocks)
-    return np.stack([even if w is None else norm.normalize_weights(w) for w in found])
+        found = [even if one is None else one.weights for one in starts]
+        return Start(np.stack([norm.normalize_weights(d) for d in found]), None)
+    sample = sample_of(problem, ridge)
+    if sample is None:
+        return Start(np.tile(even, (problem.n_outputs, 1)), None)
+    rough = replace(ridge, tol=max(ridge.tol, sample.tol))
+    known = _solved(sample.problem, rough, None, None)
+    return Start(
+        np.stack([norm.normalize_weights(best.model.weights) for best in known.best]),
+        known.curvature,
+    )
 
 
-class _Targets:
-    """All targets in step: one Cholesky factor each a sweep, until each is solved."""
-
-    def __init__(
-        self,
-        problem: Problem,
-        weights: Array,
-        ridge: Ridge,
-        callback: Callback | None,
-    ) -> None:
-        self.ridge = ridge
-        self.problems = [single(problem, k) for k in range(problem.n_outputs)]
-        self.bank = problem.bank
-        self.newton = WeightSteps(problem.norm, weights)
-        self.best = [Best(one.zero()) for one in self.problems]
-        self.callback = callback
-        self.stopped = False
-        self.began = time.perf_counter()
-
-    def run(self) -> None:
-        """Sweep over the targets whose gap is too wide."""
-        for _ in range(self.ridge.max_iter):
-            wide = [
-                k for k, best in enumerate(self.best) if not best.done(self.ridge.tol)
-            ]
-            if not wide or self.stopped:
-                break
-            self._sweep(np.array(wide))
+class HostTargets(TargetsInStep):
+    """A Cholesky factor for every target, in the processor's memory."""
 
     def _sweep(self, which: Index) -> None:
         """Factor, solve and certify some targets, and move their weights."""
@@ -157,13 +131,3 @@ class _Targets:
                 squares = one.theta_norms(own) ** 2
             value = 0.5 * float(np.sum(own * one.target))
             yield Solved(weights[j], own, value, squares, root @ root.T, factor)
-
-    def _record(self, k: int, iterate: Iterate) -> None:
-        line = self.best[k].add(iterate, time.perf_counter() - self.began)
-        if self.callback is not None and self.callback(line):
-            self.stopped = True
-
-    def results(self) -> list[SolveResult]:
-        """What was found for each target."""
-        tol, stopped = self.ridge.tol, self.stopped
-        return [best.result(tol, stopped and not best.done(tol)) for best in self.best]
