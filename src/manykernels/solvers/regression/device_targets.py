@@ -67,9 +67,9 @@ class DeviceTargets(TargetsInStep):
         n_blocks, n_targets = kernels.n_blocks, problem.n_outputs
         self.learns = problem.norm.p < 2.0 and n_blocks > 1
         self.borrowed = 0 if start.curvature is None else BORROWED
-        self.bend = start.curvature
-        if self.bend is None:
-            self.bend = np.zeros((n_targets, n_blocks, n_blocks))
+        self.bend: Array = np.zeros((n_targets, n_blocks, n_blocks))
+        if start.curvature is not None:
+            self.bend = start.curvature
         self.curvature = self.bend
         self.known = np.zeros((n_targets, problem.n_rows))  # the last solutions
         numbers = 8 * problem.n_rows * (ARRAYS + 2 * n_blocks)
