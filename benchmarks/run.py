@@ -68,6 +68,8 @@ LONG = (
     "ocr",
     "ocr_figures",
     "gpu",
+    "gpu_smooth",
+    "gpu_targets",
 )
 KNOWN = SHORT + CONTESTS + LONG
 FLAGS = ("--quick", "--full", "--status", "--stale")
