@@ -13,13 +13,12 @@ from typing import Any
 
 import numpy as np
 from common import medians, parse, save, show, timed
+from gpu import pytorch
 from mnist_speed import SIDE, C, block_kernels, blocks
 
 import manykernels as mk
-from manykernels.base.extras import require_library
 from manykernels.kernels import RBF, Kernel, Polynomial
 
-torch: Any = require_library("torch", "torch")
 RANK = 300
 PS, CS = (1.1, 1.5, 2.0), np.logspace(-2.0, 2.0, 20)
 DRAWN = 100_000  # deformed digits at a time
@@ -28,6 +27,7 @@ LIMIT = "40GB"
 
 def main() -> None:
     """Measure, print and store."""
+    torch = pytorch()
     options = parse(
         __doc__,
         device=("cuda", "where to compute"),
@@ -75,6 +75,7 @@ def fit(
     kernels: list[Kernel] | None = None,
 ) -> dict[str, Any]:
     """One fit: seconds, gap, error on the test images, memory, products."""
+    torch = pytorch()
     model = mk.MKLClassifier(
         kernels or block_kernels(), p=1.1, C=C, random_state=seed, **settings
     )
@@ -154,6 +155,7 @@ def feature_kernels() -> list[Kernel]:
 
 def deformed(mnist: Any, n_rows: int, device: str) -> tuple[np.ndarray, np.ndarray]:
     """Digits of the training set turned, sheared, moved and scaled at random."""
+    torch = pytorch()
     draw = torch.Generator(device=device).manual_seed(0)
     images = torch.as_tensor(mnist.data, device=device).reshape(-1, 1, SIDE, SIDE)
     X, y = np.empty((n_rows, SIDE * SIDE), np.float32), np.empty(n_rows, np.int64)
@@ -174,6 +176,7 @@ def deformed(mnist: Any, n_rows: int, device: str) -> tuple[np.ndarray, np.ndarr
 
 def affine_maps(size: int, draw: Any, device: str) -> Any:
     """Random maps of the plane near the identity, shape (size, 2, 3)."""
+    torch = pytorch()
 
     def uniform(low: float, high: float) -> Any:
         return low + (high - low) * torch.rand(size, generator=draw, device=device)

@@ -28,12 +28,11 @@ from typing import Any  # noqa: E402
 
 import numpy as np  # noqa: E402
 from common import medians, parse, save, show, timed  # noqa: E402
+from gpu import pytorch  # noqa: E402
 from sklearn.metrics import r2_score  # noqa: E402
 
 import manykernels as mk  # noqa: E402
-from manykernels.base.extras import require_library  # noqa: E402
 
-torch: Any = require_library("torch", "torch")
 N_KERNELS, FEATURES, N_TEST = 10, 200, 1000
 CHOOSING = 32  # targets that p and C are chosen on
 PS, CS = (1.1, 1.5, 2.0), (0.3, 1.0, 3.0, 10.0)
@@ -41,6 +40,7 @@ PS, CS = (1.1, 1.5, 2.0), (0.3, 1.0, 3.0, 10.0)
 
 def main() -> None:
     """Measure, print and store."""
+    torch = pytorch()
     options = parse(
         __doc__,
         device=("cuda", "where to compute"),
@@ -112,6 +112,7 @@ def rival(
     train: np.ndarray, test: np.ndarray, Y: np.ndarray, Y_test: np.ndarray, options: Any
 ) -> dict[str, Any]:
     """MultipleKernelRidgeCV on the same device."""
+    torch = pytorch()
     set_backend("torch_cuda" if options.device == "cuda" else "torch")
     model = MultipleKernelRidgeCV(
         kernels="precomputed",

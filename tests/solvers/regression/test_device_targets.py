@@ -75,7 +75,8 @@ def test_targets_in_parts_that_keep_to_the_memory(device, monkeypatch):
     there.bank.on_device().room = 8 * 120 * 28 * 4
     parts = solve_targets(there, Ridge(tol=1e-3))
     for one, other in zip(whole, parts, strict=True):
-        assert one.objective == pytest.approx(other.objective, rel=1e-5)
+        assert one.converged and other.converged
+        assert one.objective == pytest.approx(other.objective, rel=1e-3)
 
 
 def test_the_callback_stops_all_of_them(device):
