@@ -11,27 +11,16 @@ from __future__ import annotations
 
 import sys
 from functools import partial
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
-# This folder holds a file of the same name as the package.
-sys.path = [folder for folder in sys.path if folder != str(Path(__file__).parent)]
-try:
-    from himalaya.backend import set_backend
-    from himalaya.kernel_ridge import MultipleKernelRidgeCV
-    from himalaya.utils import generate_multikernel_dataset
-except ModuleNotFoundError:
-    print("himalaya is not installed: there is nothing to compare with.")
-    sys.exit(0)
+import numpy as np
+from common import medians, parse, save, show, timed
+from gpu import pytorch
+from sklearn.metrics import r2_score
 
-sys.path.insert(0, str(Path(__file__).parent))
-from typing import Any  # noqa: E402
-
-import numpy as np  # noqa: E402
-from common import medians, parse, save, show, timed  # noqa: E402
-from gpu import pytorch  # noqa: E402
-from sklearn.metrics import r2_score  # noqa: E402
-
-import manykernels as mk  # noqa: E402
+import manykernels as mk
 
 N_KERNELS, FEATURES, N_TEST = 10, 200, 1000
 CHOOSING = 32  # targets that p and C are chosen on
@@ -68,9 +57,15 @@ def main() -> None:
     save("gpu_targets", gpu=name, torch=versions, times_faster=seconds, results=found)
 
 
+def himalaya(part: str) -> Any:
+    """A part of the rival; this folder holds a file of the same name."""
+    sys.path = [folder for folder in sys.path if folder != str(Path(__file__).parent)]
+    return import_module(f"himalaya.{part}")
+
+
 def make_data(n_rows: int, n_targets: int, seed: int) -> tuple[np.ndarray, ...]:
     """Kernels of training and test rows with unit mean diagonal, and the targets."""
-    X, X_test, Y, Y_test, _, widths = generate_multikernel_dataset(
+    X, X_test, Y, Y_test, _, widths = himalaya("utils").generate_multikernel_dataset(
         n_kernels=N_KERNELS,
         n_targets=n_targets,
         n_samples_train=n_rows,
@@ -113,8 +108,10 @@ def rival(
 ) -> dict[str, Any]:
     """MultipleKernelRidgeCV on the same device."""
     torch = pytorch()
-    set_backend("torch_cuda" if options.device == "cuda" else "torch")
-    model = MultipleKernelRidgeCV(
+    himalaya("backend").set_backend(
+        "torch_cuda" if options.device == "cuda" else "torch"
+    )
+    model = himalaya("kernel_ridge").MultipleKernelRidgeCV(
         kernels="precomputed",
         solver_params={"progress_bar": False, "n_iter": options.draws},
         random_state=0,
