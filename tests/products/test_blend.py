@@ -14,7 +14,7 @@ from manykernels.products import (
     RankOneKernels,
     SmoothedHinge,
     SquaredError,
-    blend,
+    folds,
 )
 from manykernels.products.blend import blend_weights, modes
 from tests.products.toys import columns, gaussians, regression
@@ -140,7 +140,7 @@ def test_classes():
 
 
 def test_long_lists_are_drawn_from(monkeypatch):
-    monkeypatch.setattr(blend, "LISTED_BYTES", 0)
+    monkeypatch.setattr(folds, "LISTED_BYTES", 0)
     draws = []
     solve = RandomizedMirrorDescent.solve
 

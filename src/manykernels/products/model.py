@@ -55,9 +55,7 @@ class ColumnScale:
         columns = X.shape[1]
         if standardize is False:
             return cls(np.zeros(columns), np.ones(columns))
-        # In units of the largest value: squares of huge or tiny ones have no room.
-        unit = np.abs(X).max(axis=0, initial=0.0)
-        unit[unit == 0.0] = 1.0
+        unit = _units(X)
         X = X / unit
         mean = np.average(X, axis=0, weights=weights)
         spread = np.sqrt(np.average(np.square(X - mean), axis=0, weights=weights))
@@ -79,7 +77,8 @@ class ColumnScale:
 
         Zero is the end of the range of an income, and may be natural or not.
         """
-        scale = cls.fit(X, standardize, weights)
+        scale, unit = cls.fit(X, standardize, weights), _units(X)
+        X = X / unit
         low, high = X.min(axis=0), X.max(axis=0)
         near = np.minimum(np.abs(low), np.abs(high)) < NEAR_ZERO * X.std(axis=0)
         doubt = (scale.shift != 0.0) & (low * high >= 0.0) & near
@@ -87,12 +86,19 @@ class ColumnScale:
             return [scale]
         squares = np.average(np.square(X[:, doubt]), axis=0, weights=weights)
         shift, factor = scale.shift.copy(), scale.factor.copy()
-        shift[doubt], factor[doubt] = 0.0, 1.0 / np.sqrt(squares)
+        shift[doubt], factor[doubt] = 0.0, 1.0 / np.sqrt(squares) / unit[doubt]
         return [scale, cls(shift, factor)]
 
     def apply(self, X: Array, columns: Any = slice(None)) -> Array:
         """Some columns of X, scaled."""
         return np.asarray((X[:, columns] - self.shift[columns]) * self.factor[columns])
+
+
+def _units(X: Array) -> Array:
+    """The largest value of every column: squares of huge or tiny ones have no room."""
+    unit = np.abs(X).max(axis=0, initial=0.0)
+    unit[unit == 0.0] = 1.0
+    return np.asarray(unit)
 
 
 def _are_indicators(X: Array) -> NDArray[np.bool_]:

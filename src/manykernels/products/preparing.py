@@ -22,6 +22,7 @@ from manykernels.inputs.parameters import (
     draw_seed,
 )
 from manykernels.inputs.reading import training_kernels
+from manykernels.inputs.refusals import plain_refusals
 from manykernels.inputs.views import are_views
 from manykernels.kernels import KernelSet, reads_matrices
 from manykernels.losses.one_score import ScoreLoss, Weighted
@@ -145,6 +146,7 @@ def _rank_one(
     return RankOneKernels(columns, normalized, limits, around_mean, weights)
 
 
+@plain_refusals()
 def choose_weights(
     estimator: Any, X: Any, sample_weight: Any
 ) -> tuple[np.ndarray, np.ndarray | None]:

@@ -317,6 +317,8 @@ class DualMixture(Resumable):
 
     def add(self, coef: Array, linear: float, theta_norms: Array) -> float:
         """Take in a feasible point; returns the best value so far."""
+        if any(known.shape != coef.shape for known, _, _ in self._points):
+            raise ValueError("dual points must have the same shape")
         self._points.append((coef.copy(), linear, theta_norms))
         coefs, linears, norms = map(list, zip(*self._points, strict=True))
         values, rows = np.array(linears), np.array(norms)
