@@ -10,7 +10,7 @@ from sklearn.datasets import load_iris
 import manykernels as mk
 from manykernels.files import ModelFileError, read_container, write_container
 from manykernels.kernels import RBF, Custom, Laplacian, Linear, Polynomial
-from manykernels.mkl.model import BlockModel, FeatureModel
+from manykernels.mkl.models.model import BlockModel, FeatureModel
 from tests.files.forging import strange_values
 
 X, y = load_iris(return_X_y=True)

@@ -10,7 +10,7 @@ from sklearn.model_selection import GridSearchCV
 
 import manykernels as mk
 from manykernels.kernels import RBF, Polynomial
-from manykernels.mkl.model import BlockModel, FeatureModel
+from manykernels.mkl.models.model import BlockModel, FeatureModel
 
 X, y = load_digits(return_X_y=True)
 X, NEW, y, y_new = X[:200] / 16.0, X[200:300] / 16.0, y[:200], y[200:300]

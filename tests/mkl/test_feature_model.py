@@ -7,8 +7,8 @@ import pytest
 import scipy.sparse as sp
 
 from manykernels.kernels import RBF, Constant, Cosine, KernelSet, Linear, Polynomial
-from manykernels.mkl import model as model_module
-from manykernels.mkl.model import BlockModel, FeatureModel, without_rows
+from manykernels.mkl.models import model as model_module
+from manykernels.mkl.models.model import BlockModel, FeatureModel, without_rows
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Expansion
 

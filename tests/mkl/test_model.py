@@ -7,7 +7,7 @@ import pytest
 
 from manykernels.banks import build_bank
 from manykernels.kernels import RBF, KernelSet, Linear
-from manykernels.mkl.model import BlockModel
+from manykernels.mkl.models.model import BlockModel
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Expansion
 

@@ -18,7 +18,7 @@ from manykernels.banks.base import support_of
 from manykernels.base.arrays import Array, Index, Values
 from manykernels.base.machine import one_blas_thread
 from manykernels.kernels import reads_matrices
-from manykernels.mkl.model import BlockModel
+from manykernels.mkl.models.model import BlockModel
 from manykernels.solvers import Expansion, InterruptedFitWarning, Problem
 
 LOG_RANGE = (-6.0, 6.0)

@@ -37,8 +37,8 @@ from manykernels.losses import Loss
 from manykernels.mkl.calibration import Temperature, calibrate_later, uncalibrated
 from manykernels.mkl.choices import CLASS_LOSSES, CLASS_SOLVERS, CLASSIFIER
 from manykernels.mkl.estimator import MKLEstimator, Training, row_weight
-from manykernels.mkl.model import SupportLabels
-from manykernels.mkl.nugget import fitted_model
+from manykernels.mkl.models.model import SupportLabels
+from manykernels.mkl.models.nugget import fitted_model
 from manykernels.mkl.stream import (
     OnlineEpoch,
     OnlineSettings,

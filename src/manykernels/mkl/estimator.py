@@ -31,9 +31,9 @@ from manykernels.inputs.reading import READING, RowsEstimator
 from manykernels.kernels import Kernel, KernelSet, reads_matrices
 from manykernels.kernels.base import OutOfRangeError
 from manykernels.mkl.choices import PASSES
-from manykernels.mkl.device_model import on_device
-from manykernels.mkl.model import BlockModel, FeatureModel, bytes_at_a_time
-from manykernels.mkl.nugget import NuggetModel
+from manykernels.mkl.models.device import on_device
+from manykernels.mkl.models.model import BlockModel, FeatureModel, bytes_at_a_time
+from manykernels.mkl.models.nugget import NuggetModel
 from manykernels.mkl.reads import Presence, kernel_views, presence
 from manykernels.solvers import Auto, Expansion, Problem, SolveResult
 from manykernels.solvers.loop import require_whole

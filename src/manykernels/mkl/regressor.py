@@ -36,7 +36,7 @@ from manykernels.mkl.estimator import (
     side_by_side,
     solve_each,
 )
-from manykernels.mkl.nugget import fitted_model
+from manykernels.mkl.models.nugget import fitted_model
 from manykernels.mkl.tasks import ValueTask
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Epoch, Expansion, Problem, SolveResult

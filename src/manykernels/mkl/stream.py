@@ -17,7 +17,7 @@ from manykernels.inputs.data import TrainingLabels
 from manykernels.kernels import KernelSet, reads_matrices
 from manykernels.losses import Loss
 from manykernels.mkl.calibration import fit_temperature
-from manykernels.mkl.model import BlockModel, Model, SupportLabels
+from manykernels.mkl.models.model import BlockModel, Model, SupportLabels
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Epoch, InterruptedFitWarning, Problem
 from manykernels.solvers.budget import Budget

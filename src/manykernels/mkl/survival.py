@@ -20,7 +20,7 @@ from manykernels.losses import CensoredEpsilonInsensitive
 from manykernels.mkl.choices import SURVIVAL, TIME_SOLVERS
 from manykernels.mkl.concordance import concordance_index
 from manykernels.mkl.estimator import MKLEstimator, Training
-from manykernels.mkl.nugget import fitted_model
+from manykernels.mkl.models.nugget import fitted_model
 from manykernels.mkl.tasks import TimeTask
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Epoch, Problem, SolveResult

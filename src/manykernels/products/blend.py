@@ -14,8 +14,8 @@ from manykernels.base.stored import storable
 from manykernels.inputs.parameters import SEARCH, check_parameters
 from manykernels.losses.one_score import ScoreLoss
 from manykernels.products.base import Product, RankOneKernels
+from manykernels.products.choosing.folds import Mode, ModePath, ModePoint, RowParts
 from manykernels.products.fitted import FittedProducts, from_expansion
-from manykernels.products.folds import Mode, ModePath, ModePoint, RowParts
 from manykernels.products.problem import ProductProblem
 from manykernels.products.restricted import backtrack, simplex_quadratic
 from manykernels.solvers.loop import Callback

@@ -10,7 +10,7 @@ import numpy as np
 
 from manykernels.base.machine import one_blas_thread
 from manykernels.products.base import RankOneKernels
-from manykernels.products.choice import Choice
+from manykernels.products.choosing.choice import Choice
 from manykernels.products.column_generation import ColumnGeneration
 from manykernels.products.fitted import (
     FittedProducts,

@@ -26,7 +26,7 @@ from manykernels.inputs.reporting import warn_unless_converged
 from manykernels.kernels import reads_matrices
 from manykernels.products.base import Product, RankOneKernels, product_name
 from manykernels.products.blend import BlendedProducts
-from manykernels.products.choice import ChosenProducts
+from manykernels.products.choosing.choice import ChosenProducts
 from manykernels.products.fitted import FittedProducts
 from manykernels.products.model import (
     InteractionTable,

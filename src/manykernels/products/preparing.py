@@ -28,7 +28,7 @@ from manykernels.kernels import KernelSet, reads_matrices
 from manykernels.losses.one_score import ScoreLoss, Weighted
 from manykernels.products.base import BaseKernels, DenseKernels, RankOneKernels
 from manykernels.products.blend import ProductBlend
-from manykernels.products.choice import WORTH
+from manykernels.products.choosing.choice import WORTH
 from manykernels.products.column_generation import ColumnGeneration
 from manykernels.products.fit import ProductFit
 from manykernels.products.fitted import FittedProducts

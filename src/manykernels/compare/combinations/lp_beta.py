@@ -22,7 +22,7 @@ from manykernels.compare.combinations.base import (
 from manykernels.inputs.parameters import Number, OneOf
 from manykernels.kernels import KernelSet
 from manykernels.mkl.calibration import Temperature, fit_temperature
-from manykernels.mkl.model import MOST_BYTES, EvaluatedModel
+from manykernels.mkl.models.model import MOST_BYTES, EvaluatedModel
 from manykernels.mkl.search import Fold, make_folds
 from manykernels.solvers import Problem
 from manykernels.solvers.loop import require_whole

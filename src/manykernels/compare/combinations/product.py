@@ -24,7 +24,7 @@ from manykernels.kernels import (
 )
 from manykernels.kernels.psd import check_matrix, sample_rows
 from manykernels.mkl.calibration import Temperature, calibrate
-from manykernels.mkl.model import MOST_BYTES
+from manykernels.mkl.models.model import MOST_BYTES
 
 # exp(-distance): every positive power is a kernel again.
 EXPONENTIAL = (RBF, Laplacian, ChiSquared, Distance)

@@ -10,9 +10,9 @@ import numpy as np
 
 from manykernels.base.arrays import Array, Index
 from manykernels.products.base import RankOneKernels
+from manykernels.products.choosing.folds import Mode, ModePath, RowParts
 from manykernels.products.column_generation import ColumnGeneration, smallest_C
 from manykernels.products.fitted import FittedProducts, coefs_of, from_expansion
-from manykernels.products.folds import Mode, ModePath, RowParts
 from manykernels.products.path import Refit, SparsePath, Terms
 from manykernels.products.problem import ProductProblem
 from manykernels.solvers.loop import Callback

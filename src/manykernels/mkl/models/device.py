@@ -12,7 +12,7 @@ from manykernels.base.arrays import Array
 from manykernels.device import Device, DeviceArray
 from manykernels.kernels import KernelSet
 from manykernels.kernels.given import is_elsewhere
-from manykernels.mkl.model import BlockModel, Model
+from manykernels.mkl.models.model import BlockModel, Model
 
 
 class SupportRows:

@@ -14,7 +14,7 @@ from manykernels.base.arrays import Array
 from manykernels.base.stored import Floats, Part, require_all, storable
 from manykernels.kernels import KernelSet
 from manykernels.kernels.base import unique_names
-from manykernels.mkl.model import (
+from manykernels.mkl.models.model import (
     MOST_BYTES,
     WEIGHTS,
     BlockModel,

@@ -1,0 +1,1 @@
+"""Fitted models: what predicts, on kernels, features, with a nugget, on a device."""
