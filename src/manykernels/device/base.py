@@ -35,6 +35,29 @@ class HingeBlocks(Protocol):
         """Improve coef (rows, outputs), from its scores (outputs, rows)."""
 
 
+class _OlderNumPy:
+    """NumPy before 2.1, with the names of the standard that it lacks."""
+
+    concat = staticmethod(np.concatenate)
+    permute_dims = staticmethod(np.transpose)
+    cumulative_sum = staticmethod(np.cumsum)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(np, name)
+
+    @staticmethod
+    def astype(values: NDArray[Any], dtype: Any, *, copy: bool = True) -> NDArray[Any]:
+        return values.astype(dtype, copy=copy)
+
+    @staticmethod
+    def matrix_transpose(values: NDArray[Any]) -> NDArray[Any]:
+        return np.swapaxes(values, -1, -2)
+
+
+# NumPy by the names of the array API standard.
+NUMPY: Any = np if hasattr(np, "astype") else _OlderNumPy()
+
+
 class Device:
     """A place for arrays and the functions for them, by the array API standard.
 
@@ -64,7 +87,7 @@ class Device:
 
     def __init__(self, name: str, xp: Any) -> None:
         self.name = name
-        self.xp = xp
+        self.xp = NUMPY if xp is np else xp
         self.precise: Any = xp.float64
 
     def dtype(self, dtype: Any) -> Any:

@@ -7,6 +7,7 @@ import numpy as np
 from manykernels.banks.base import Bank, block_norms
 from manykernels.base.arrays import Array, Index, Values
 from manykernels.base.machine import in_slices
+from manykernels.device import NUMPY
 from manykernels.solvers.problem import Problem
 from manykernels.solvers.smooth.losses import RowLosses
 
@@ -32,7 +33,7 @@ class FrozenKernel:
     [[3.0], [1.0]]
     """
 
-    xp = np  # the namespace of the arrays it takes
+    xp = NUMPY  # the namespace of the arrays it takes
     can_damp = False  # as DeviceKernels has it
 
     def __init__(self, bank: Bank, weights: Array) -> None:
