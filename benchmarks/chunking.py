@@ -110,8 +110,9 @@ class CRFSuite:
         with tempfile.TemporaryDirectory() as folder:
             path = str(Path(folder) / "model")
             trainer.train(path)
-            self.tagger = pycrfsuite.Tagger()
-            self.tagger.open_inmemory(Path(path).read_bytes())
+            self.content = Path(path).read_bytes()  # the tagger reads it all its life
+        self.tagger = pycrfsuite.Tagger()
+        self.tagger.open_inmemory(self.content)
         return self
 
     def tag(self, X: Tokens) -> Tags:

@@ -62,6 +62,8 @@ TABLES: dict[str, Callable[[Load, str], Rows]] = {
     "mirror_planted": structured.mirror_planted,
     "mirror_data_sets": structured.mirror_data_sets,
     "ocr": structured.ocr,
+    "chunking": structured.chunking,
+    "chunk_pruning": structured.chunk_pruning,
     "groups": views.groups,
     "stability": stability.seconds,
     "permutation": stability.p_values,

@@ -131,6 +131,28 @@ def ocr(load: Load, _: str) -> Rows:
     return rows
 
 
+def chunking(load: Load, _: str) -> Rows:
+    """F1 of chunks and the time it takes, next to crfsuite."""
+    saved = load("chunking")
+    rows: Rows = [["", "F1", "training, CPU seconds", "tagging, CPU seconds"]]
+    for name, one in saved["results"].items():
+        tagging = saved["tagging"].get(name)
+        seconds = tagging and two(tagging["seconds"])
+        rows.append([name, f"{one['f1']:.2f}", two(one["seconds"]), seconds])
+    return rows
+
+
+def chunk_pruning(load: Load, _: str) -> Rows:
+    """Templates left by dual averaging, and what they are worth."""
+    saved = load("chunking")
+    rows: Rows = [["C", "templates left", "F1", "F1 after a refit", "gradient steps"]]
+    for one in saved["pruning"]:
+        scores = [f"{one[name]:.2f}" for name in ("itself", "refitted")]
+        left = [f"{one[name]} of {saved['templates']}" for name in ("left", "plain")]
+        rows.append([f"{one['C']:g}", left[0], *scores, left[1]])
+    return rows
+
+
 def _scores(one: dict[str, Any], *places: tuple[str, int]) -> list[str]:
     return [f"{100 * one[part][place]:.2f}" for part, place in places]
 
