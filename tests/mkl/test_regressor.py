@@ -154,7 +154,7 @@ def test_approximate_kernels_keep_no_rows(sugar, per_target):
         per_target_weights=per_target,
         random_state=0,
     ).fit(X, Y)
-    assert isinstance(model._model, mk.mkl.model.FeatureModel)
+    assert isinstance(model._model, mk.mkl.models.model.FeatureModel)
     assert model.predict(X_new).shape == Y_new.shape
     parts = model.kernel_contributions(X_new)
     np.testing.assert_allclose(
