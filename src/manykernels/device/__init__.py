@@ -5,7 +5,7 @@ NumPy, PyTorch and whatever else follows it; PyTorch is imported in `torch_devic
 and only when a device is asked for.
 """
 
-from manykernels.device.base import NUMPY, Device, DeviceArray
+from manykernels.device.base import NUMPY, Device, DeviceArray, quotient
 from manykernels.device.opening import open_device, read_device
 
-__all__ = ["NUMPY", "Device", "DeviceArray", "open_device", "read_device"]
+__all__ = ["NUMPY", "Device", "DeviceArray", "open_device", "quotient", "read_device"]

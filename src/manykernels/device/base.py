@@ -58,6 +58,13 @@ class _OlderNumPy:
 NUMPY: Any = np if hasattr(np, "astype") else _OlderNumPy()
 
 
+def quotient(xp: Any, above: DeviceArray, below: DeviceArray) -> DeviceArray:
+    """above / below, 0 where below is: in conjugate gradients, a system is solved."""
+    one = xp.ones_like(below)
+    safe = xp.where(below > 0.0, below, one)
+    return xp.where(below > 0.0, above / safe, 0.0 * one)
+
+
 class Device:
     """A place for arrays and the functions for them, by the array API standard.
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from manykernels.banks.device.kernels import EVERY, DeviceKernels
+from manykernels.banks.device.kernels import EVERY, DeviceKernels, LinearMap
 from manykernels.base.arrays import Array, Index
 from manykernels.device import Device, DeviceArray
 from manykernels.device.base import Chosen
@@ -27,8 +28,6 @@ class FeatureKernels(DeviceKernels):
     dtype : dtype
     room : int
     """
-
-    can_damp = True
 
     def __init__(
         self,
@@ -102,9 +101,11 @@ class FeatureKernels(DeviceKernels):
         sums = [xp.sum(block * block, axis=0) for block in blocks]
         return np.asarray(self.device.get(xp.stack(sums)), np.float64)
 
-    def damped(
-        self, weights: Array, level: float
-    ) -> Callable[[DeviceArray], DeviceArray]:
+    def damped(self, weights: Array) -> Callable[[float], LinearMap]:
+        """From a level to the map, which takes two products with the features."""
+        return partial(self._damped, weights)
+
+    def _damped(self, weights: Array, level: float) -> LinearMap:
         """Psi (I + level Psi' Psi)^-1 Psi' with Psi_f = sqrt(weights_f) Phi_f."""
         xp, roots = self.device.xp, np.sqrt(weights)
         used = np.flatnonzero(weights).tolist()

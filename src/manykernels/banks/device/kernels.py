@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from manykernels.device.base import Chosen
 TILE_SHARE = 16  # temporaries of a product take at most this part of the memory,
 TILE_BYTES = 1 << 30  # and a tile no more than that: more is not faster
 EVERY = slice(None)
+LinearMap: TypeAlias = Callable[[DeviceArray], DeviceArray]
 
 
 class DeviceKernels(ABC):
@@ -40,12 +41,9 @@ class DeviceKernels(ABC):
     product_work : float
         Multiplications of `scores` for one output; infinite where they are no fewer
         than with a combined kernel.
-    can_damp : bool
-        Whether `damped` costs no more than `scores`.
     """
 
     product_work: float = np.inf
-    can_damp: bool = False
 
     def __init__(self, device: Device, diagonals: Array, dtype: Any, room: int) -> None:
         self.device = device
@@ -114,11 +112,12 @@ class DeviceKernels(ABC):
             squares += self.device.get(xp.stack(found))
         return squares
 
-    def damped(
-        self, weights: Array, level: float
-    ) -> Callable[[DeviceArray], DeviceArray]:
-        """The map of r to K (I + level K)^-1 r with K = sum_f weights_f K_f."""
-        raise NotImplementedError(f"{type(self).__name__} has no such map")
+    def damped(self, weights: Array) -> Callable[[float], LinearMap] | None:
+        """From a level to the map of r to K (I + level K)^-1 r, K = sum_f weights_f K_f
+
+        None where it costs more than `scores`.
+        """
+        return None
 
     def parts(self, rows: Chosen, width: int | None = None) -> list[Chosen]:
         """Rows in parts, so many that a tile against all rows keeps to its size."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from manykernels.banks.device.kernels import EVERY, DeviceKernels
 from manykernels.base.arrays import Array, Index
-from manykernels.device import DeviceArray
+from manykernels.device import DeviceArray, quotient
 from manykernels.norms.group import p_norms
 from manykernels.solvers.loop import Callback, Iterate
 from manykernels.solvers.problem import Expansion, Problem
@@ -215,18 +215,12 @@ class Systems:
             if bool(xp.all(done(coef, rest) | (square == 0.0))):
                 break
             image = self.times(way)
-            length = _ratio(xp, square, self._dots(way, image))
+            length = quotient(xp, square, self._dots(way, image))
             coef = coef + length * way
             rest = rest - length * image
             last, square = square, self._dots(rest, rest)
-            way = rest + _ratio(xp, square, last) * way
+            way = rest + quotient(xp, square, last) * way
         return coef
 
     def _dots(self, a: DeviceArray, b: DeviceArray) -> DeviceArray:
         return self.xp.sum(a * b, axis=0)
-
-
-def _ratio(xp: Any, above: DeviceArray, below: DeviceArray) -> DeviceArray:
-    """above / below, 0 where a system is already solved."""
-    one = xp.ones_like(below)
-    return xp.where(below > 0.0, above / xp.where(below > 0.0, below, one), 0.0 * one)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from manykernels.banks.base import Bank, norms_of_squares
@@ -39,7 +41,6 @@ class DeviceFrozenKernel:
         self.xp = kernels.device.xp
         self.weights = weights
         self.dtype = self.device.dtype(kernels.dtype)
-        self.can_damp = kernels.can_damp
         self.exact = self.dtype == self.device.precise
         self.held: DeviceArray = None
         if holds_combined(bank):
@@ -74,11 +75,15 @@ class DeviceFrozenKernel:
             found = self.held @ there
         return self.device.precisely(found)
 
-    def damped(self, level: float) -> LinearMap:
-        """The map of r to K (I + level K)^-1 r."""
-        found = self.kernels.damped(self.weights, level)
+    def damped(self) -> Callable[[float], LinearMap] | None:
+        """From a level to the map of r to K (I + level K)^-1 r, if that is cheap."""
+        found = self.kernels.damped(self.weights)
+        return None if found is None else lambda level: self._in_sums(found(level))
+
+    def _in_sums(self, product: LinearMap) -> LinearMap:
+        """A map in the precision of kernel values, to and from that of sums."""
         return lambda coef: self.device.precisely(
-            found(self.xp.astype(coef, self.dtype, copy=False))
+            product(self.xp.astype(coef, self.dtype, copy=False))
         )
 
     def times_each(self, moves: DeviceArray) -> DeviceArray:

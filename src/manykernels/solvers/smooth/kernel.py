@@ -34,7 +34,6 @@ class FrozenKernel:
     """
 
     xp = NUMPY  # the namespace of the arrays it takes
-    can_damp = False  # as DeviceKernels has it
 
     def __init__(self, bank: Bank, weights: Array) -> None:
         self.bank = bank
@@ -65,6 +64,10 @@ class FrozenKernel:
         if self.exact:
             return self.times(coef)
         return self.bank.scores(coef, self.weights)
+
+    def damped(self) -> None:
+        """No cheap map of r to K (I + level K)^-1 r, as a device may have."""
+        return None
 
     def times_each(self, moves: Array) -> Array:
         """K move for all moves of shape (moves, rows, outputs), in one product."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from manykernels.banks.base import Bank
 from manykernels.base.arrays import Array, Index
+from manykernels.device import quotient
 from manykernels.norms.group import LpGroupNorm
 from manykernels.solvers.loop import relative_gap
 from manykernels.solvers.problem import Problem
@@ -168,11 +169,12 @@ class Frozen:
 
         h is the mean curvature: conjugate gradients then see its deviations only.
         """
-        if not self.kernel.can_damp:
+        damped_at = self.kernel.damped()
+        if damped_at is None:
             return None
         n_scores = self.problem.n_rows * self.problem.n_outputs
         level = self.dot(self._signs, bend(self._signs)) / n_scores
-        damped = self.kernel.damped(level)
+        damped = damped_at(level)
 
         def improve(rest: Any) -> tuple[Any, Any]:
             self.products += 1
@@ -276,14 +278,14 @@ def _solve_all(frozen: Frozen, curvature: LinearMap, rest: Any) -> Any:
     for _ in range(HESSIAN_STEPS):
         bent = way + curvature(ahead)
         steep = _dots(xp, ahead, bent)
-        length = _ratio(xp, square, steep)
+        length = quotient(xp, square, steep)
         moves = moves + length * way
         rest = rest - length * bent
         image = times(rest)
         last, square = square, _dots(xp, rest, image)
         if bool(xp.all(square <= HESSIAN_RESIDUAL**2 * first)):
             break
-        ratio = _ratio(xp, square, last)
+        ratio = quotient(xp, square, last)
         way, ahead = rest + ratio * way, image + ratio * ahead
     return moves
 
@@ -292,10 +294,3 @@ def _dots(xp: Any, a: Any, b: Any) -> Any:
     """<a_f, b_f>, to multiply blocks with."""
     n_blocks = a.shape[0]
     return xp.matmul(xp.reshape(a, (n_blocks, 1, -1)), xp.reshape(b, (n_blocks, -1, 1)))
-
-
-def _ratio(xp: Any, above: Any, below: Any) -> Any:
-    """above / below, 0 where a system is already solved."""
-    one = xp.ones_like(below)
-    safe = xp.where(below > 0.0, below, one)
-    return xp.where(below > 0.0, above / safe, 0.0 * one)
