@@ -1,7 +1,6 @@
 """Every python block of the README and the documentation runs as it stands."""
 
 import re
-import runpy
 from pathlib import Path
 
 import pytest
@@ -42,13 +41,3 @@ def test_links_lead_somewhere(page):
     text = COMMENT.sub("", page.read_text(encoding="utf-8"))
     for target in LINK.findall(text):
         assert (page.parent / target).exists(), target
-
-
-@pytest.mark.parametrize(
-    "path", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name
-)
-def test_examples_run(path, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    pytest.importorskip("pandas")
-    runpy.run_path(str(path), run_name="__main__")
-    assert capsys.readouterr().out
