@@ -3,6 +3,8 @@
 # make test-lowest   some tests with the lowest versions allowed (Python 3.11 or 3.12)
 # make test-torch   what runs on devices, with PyTorch on the processor
 # make coverage   the tests, and the share of the lines that they run
+# make docs   the documentation site in docs/_build/html, all examples run
+# make docs-test   the built site in a headless browser
 # make dist   wheel and sdist, checked, and the wheel tried in an empty environment
 # make bench   which results are older than the code, then the quick benchmarks
 # make lint | format | clean
@@ -15,6 +17,7 @@ BIN := $(VENV)/bin
 CREATED := $(VENV)/.created
 INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
+INSTALLED_DOCS := $(VENV)/.installed-docs
 CACHE_READY := $(VENV)/.numba-cache-ready
 
 # numba looks only at the file of the outermost function when it decides whether
@@ -31,7 +34,8 @@ export COVERAGE_CORE := sysmon
 COUNT ?= $(COUNTED)
 endif
 
-.PHONY: help demo test test-lowest test-torch coverage lint format bench dist clean
+.PHONY: help demo test test-lowest test-torch coverage lint format bench docs \
+	docs-test dist clean
 .DEFAULT_GOAL := help
 
 help:
@@ -95,6 +99,15 @@ format: $(INSTALLED_DEV)
 bench: $(INSTALLED) $(CACHE_READY)
 	$(BIN)/python benchmarks/run.py $(BENCH_ARGS)
 
+# Pages of names that are gone would stay; unchanged examples are not run again.
+docs: $(INSTALLED_DOCS) $(CACHE_READY)
+	rm -rf docs/api/generated
+	$(BIN)/python -m sphinx --builder html --jobs auto --nitpicky \
+		--fail-on-warning --keep-going docs docs/_build/html
+
+docs-test: $(INSTALLED_DEV)
+	$(BIN)/python -m pytest -n auto tests/site
+
 # The wheel is installed where nothing else is, and used far from the sources.
 TRIAL := $(CURDIR)/build/trial
 
@@ -115,7 +128,7 @@ dist: $(CREATED)
 
 clean:
 	rm -rf $(VENV) $(LOWEST) $(TORCH) .coverage build dist .pytest_cache .mypy_cache .ruff_cache \
-		.import_linter_cache .hypothesis
+		.import_linter_cache .hypothesis docs/_build docs/auto_examples docs/api/generated
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(CREATED):
@@ -134,6 +147,11 @@ $(INSTALLED_DEV): pyproject.toml | $(CREATED)
 	@echo "Installing manykernels and its development tools into $(VENV) ..."
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $@ $(INSTALLED)
+
+$(INSTALLED_DOCS): pyproject.toml | $(CREATED)
+	@echo "Installing manykernels and what draws its documentation into $(VENV) ..."
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	@touch $@
 
 $(CACHE_READY): $(wildcard src/manykernels/hot/*.py) | $(CREATED)
 	@rm -rf "$(NUMBA_CACHE_DIR)"

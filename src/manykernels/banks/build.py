@@ -162,7 +162,7 @@ def build_bank(
     kernels : KernelSet
         Values keep its precision, unless the storage rounds them to float16.
     storage : Storage or str
-        Where values live, see :class:`Storage`.
+        Where values live, see :class:`manykernels.Storage`.
     memory_limit : int, float or str, optional
         Bytes or text such as "4GB"; by default most of the free memory.
     device : Device, optional

@@ -66,7 +66,7 @@ class ReadableWeights:
         return strongest_pairs(table, [None, *names], _labels(self), n)
 
     def feature_weights(self) -> Array:
-        """What each column adds to each label's score, (n_features_in_, n_labels).
+        """What each column adds to each label's score, `(n_features_in_, n_labels)`.
 
         Needs linear kernels. Weights belong to columns as the kernels scale them: by
         default every row of a kernel has length 1, so that the only text of its group

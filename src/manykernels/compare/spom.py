@@ -45,7 +45,7 @@ class SPOM:
     tol : float
         Relative duality gap at which to stop.
     eta0 : float or "auto"
-        See :class:`OnlineProximal`.
+        See :class:`manykernels.chains.OnlineProximal`.
     step : str
     average : bool
         Certify and return means of all models so far.

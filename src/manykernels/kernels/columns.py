@@ -69,7 +69,7 @@ def select_columns(
     columns : None, int, str, slice, sequence or callable
         All columns, an index, a name or pattern, a slice, several of these, a boolean
         mask, or a function that takes X and returns any of the former. In a pattern
-        ``*`` stands for any characters and ``?`` for one; :func:`exact` writes a name
+        ``*`` stands for any characters and ``?`` for one; `exact` writes a name
         that has them. Where X has views, their names stand for all their columns, and
         ``slice("view", what)`` for some: a name or pattern, an index, or a range such
         as "0-13".

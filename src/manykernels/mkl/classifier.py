@@ -117,7 +117,7 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
     device : {"cuda", "cuda:1", "mps", "cpu"}, optional
         Where kernels, training and predictions are computed, with PyTorch;
         `memory_limit` is then that of the device. None is the processor with NumPy,
-        see :doc:`gpu`.
+        see :doc:`/gpu`.
     budget : int or Budget, optional
         Support rows that `partial_fit` keeps at most, and what becomes of the others
         (a number projects them on the rest), see :class:`manykernels.Budget`; None
@@ -370,7 +370,7 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
 
     @as_it_came
     def predict_proba(self, X: Any) -> np.ndarray:
-        """softmax(scores / temperature_), shape (n, n_classes)."""
+        """`softmax(scores / temperature_)`, shape (n, n_classes)."""
         return self._probabilities(X)
 
     def _probabilities(self, X: Any) -> np.ndarray:

@@ -101,7 +101,7 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
     device : {"cuda", "cuda:1", "mps", "cpu"}, optional
         Where kernels, training and predictions are computed, with PyTorch;
         `memory_limit` is then that of the device. None is the processor with NumPy,
-        see :doc:`gpu`.
+        see :doc:`/gpu`.
     warm_start : bool, default=False
         Start the next fit from the current solution where sizes agree.
     checkpoint : path, optional

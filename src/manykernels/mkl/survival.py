@@ -61,8 +61,8 @@ class MKLSurvival(MKLEstimator):
         ConvergenceWarning. A solver object keeps its own tolerance, limit and seed.
     tol : float, default=1e-2
         Relative duality gap to reach.
-    max_iter, scale, missing, psd, nugget, approximate, storage, memory_limit : see \
-MKLRegressor
+    max_iter, scale, missing, psd, nugget, approximate, storage : see MKLRegressor
+    memory_limit : see MKLRegressor
     warm_start : bool, default=False
         Start the next fit from the current solution where sizes agree.
     checkpoint : path, optional

@@ -151,7 +151,7 @@ def prox_joint(block_norms: Array, step: float) -> Array:
 
 
 def prox_entries(block: Array, step: float) -> Array:
-    """argmin over a of 1/2 ||a - b||^2 + step * sum |a|, entry by entry.
+    """argmin over a of 1/2 ||a - b||^2 + step * ||a||_1, entry by entry.
 
     Examples
     --------

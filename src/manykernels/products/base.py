@@ -197,7 +197,7 @@ class RankOneKernels:
         return np.square(values)
 
     def largest_value(self, energy: float) -> float:
-        """|<a, z>|."""
+        """The absolute value of <a, z>."""
         return float(np.sqrt(max(energy, 0.0)))
 
     def feature(self, product: Product) -> Array:

@@ -115,11 +115,11 @@ class PolynomialMKLRegressor(RegressorMixin, PolynomialMKL):
     blend_ : list of dict
         Only for p="blend": p, degree_weights, C and weight of every member.
     objective_, duality_gap_ : float
-        Value of the problem above at C_ (divided by C n), before any refit, and how
+        Value of the problem above at `C_` (divided by C n), before any refit, and how
         far it can be above the optimum over *all* products; of the member with most
         weight.
     history_ : list of Epoch
-        One line per round, at C_.
+        One line per round, at `C_`.
     n_iter_ : int
     n_features_in_ : int
     feature_names_in_ : array of str
@@ -316,10 +316,10 @@ class PolynomialMKLClassifier(ClassifierMixin, PolynomialMKL):
         Only for p="blend": p, degree_weights, C and weight of every member, and the
         class where there are more than two.
     objective_, duality_gap_ : float
-        Value of the problem above at C_ (divided by C n), before any refit, and how
+        Value of the problem above at `C_` (divided by C n), before any refit, and how
         far it can be above the optimum over *all* products; means over classes.
     history_ : list of Epoch
-        One line per round, at C_, class after class.
+        One line per round, at `C_`, class after class.
     n_iter_ : int
     n_features_in_ : int
     feature_names_in_ : array of str

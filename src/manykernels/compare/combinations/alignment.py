@@ -74,16 +74,17 @@ class AlignmentClassifier(CombinedKernelClassifier):
         "align" weighs every kernel by its own alignment.
     C : float, default=1.0
         Weight of the losses.
-    tol, max_iter, class_weight, psd, storage, memory_limit, verbose, \
-random_state : see `MKLClassifier`
+    tol, max_iter, class_weight, psd, storage, memory_limit : see `MKLClassifier`
+    verbose, random_state : see `MKLClassifier`
 
     Attributes
     ----------
     kernel_weights_ : array of shape (n_kernels,)
         Sum to one; all alike if no kernel is aligned with the labels at all.
     kernel_views_ : see MKLClassifier
-    kernel_names_, classes_, dual_coef_, support_, objective_, duality_gap_, history_, \
-n_iter_, temperature_, n_features_in_, feature_names_in_ : see `MKLClassifier`
+    kernel_names_, classes_, dual_coef_, support_, objective_ : see `MKLClassifier`
+    duality_gap_, history_, n_iter_, temperature_, n_features_in_ : see `MKLClassifier`
+    feature_names_in_ : see `MKLClassifier`
 
     References
     ----------

@@ -19,16 +19,17 @@ class AveragedKernelClassifier(CombinedKernelClassifier):
         As in `MKLClassifier`.
     C : float, default=1.0
         Weight of the losses.
-    tol, max_iter, class_weight, psd, storage, memory_limit, verbose, \
-random_state : see `MKLClassifier`
+    tol, max_iter, class_weight, psd, storage, memory_limit : see `MKLClassifier`
+    verbose, random_state : see `MKLClassifier`
 
     Attributes
     ----------
     kernel_weights_ : array of shape (n_kernels,)
         1 / n_kernels each.
     kernel_views_ : see MKLClassifier
-    kernel_names_, classes_, dual_coef_, support_, objective_, duality_gap_, history_, \
-n_iter_, temperature_, n_features_in_, feature_names_in_ : see `MKLClassifier`
+    kernel_names_, classes_, dual_coef_, support_, objective_ : see `MKLClassifier`
+    duality_gap_, history_, n_iter_, temperature_, n_features_in_ : see `MKLClassifier`
+    feature_names_in_ : see `MKLClassifier`
 
     Examples
     --------

@@ -88,8 +88,8 @@ class EasyMKLClassifier(CombinedKernelClassifier):
         1 compares the means of the classes, small values the rows at the margin.
     C : float, default=1.0
         Weight of the losses.
-    tol, max_iter, class_weight, psd, storage, memory_limit, verbose, \
-random_state : see `MKLClassifier`
+    tol, max_iter, class_weight, psd, storage, memory_limit : see `MKLClassifier`
+    verbose, random_state : see `MKLClassifier`
 
     Attributes
     ----------
@@ -100,8 +100,8 @@ random_state : see `MKLClassifier`
         one SVM after the other.
     history_ : list of Epoch
     kernel_views_ : see MKLClassifier
-    kernel_names_, classes_, dual_coef_, support_, n_iter_, temperature_, \
-n_features_in_, feature_names_in_ : see `MKLClassifier`
+    kernel_names_, classes_, dual_coef_, support_, n_iter_ : see `MKLClassifier`
+    temperature_, n_features_in_, feature_names_in_ : see `MKLClassifier`
 
     References
     ----------

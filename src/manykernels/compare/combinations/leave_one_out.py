@@ -97,8 +97,8 @@ class LeaveOneOutKernelClassifier(CombinedKernelClassifier):
         Kernels to choose at most; None for no bound.
     C : float, default=1.0
         Weight of the losses, squared ones for the choice and hinge losses then.
-    tol, max_iter, class_weight, psd, storage, memory_limit, verbose, \
-random_state : see `MKLClassifier`
+    tol, max_iter, class_weight, psd, storage, memory_limit : see `MKLClassifier`
+    verbose, random_state : see `MKLClassifier`
 
     Attributes
     ----------
@@ -109,8 +109,9 @@ random_state : see `MKLClassifier`
     kernel_weights_ : array of shape (n_kernels,)
         1 / n_selected for chosen kernels, 0 for the others.
     kernel_views_ : see MKLClassifier
-    kernel_names_, classes_, dual_coef_, support_, objective_, duality_gap_, history_, \
-n_iter_, temperature_, n_features_in_, feature_names_in_ : see `MKLClassifier`
+    kernel_names_, classes_, dual_coef_, support_, objective_ : see `MKLClassifier`
+    duality_gap_, history_, n_iter_, temperature_, n_features_in_ : see `MKLClassifier`
+    feature_names_in_ : see `MKLClassifier`
 
     References
     ----------

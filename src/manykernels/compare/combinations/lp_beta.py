@@ -237,8 +237,8 @@ class LPBetaClassifier(CombinedKernelClassifier):
     cv : int, splitter or iterable, optional
         Leaves every row out once. None takes 5 folds with the same share of every
         class.
-    tol, max_iter, class_weight, psd, storage, memory_limit, verbose, \
-random_state : see `MKLClassifier`
+    tol, max_iter, class_weight, psd, storage, memory_limit : see `MKLClassifier`
+    verbose, random_state : see `MKLClassifier`
 
     Attributes
     ----------
@@ -254,8 +254,8 @@ random_state : see `MKLClassifier`
     n_iter_ : int
         Epochs of the longest fit of an SVM.
     kernel_views_ : see MKLClassifier
-    kernel_names_, classes_, temperature_, n_features_in_, feature_names_in_ : see \
-`MKLClassifier`
+    kernel_names_, classes_, temperature_, n_features_in_ : see `MKLClassifier`
+    feature_names_in_ : see `MKLClassifier`
 
     References
     ----------

@@ -116,8 +116,8 @@ class ProductKernelClassifier(CombinedKernelClassifier):
         ChiSquared or Distance, and 1 otherwise.
     C : float, default=1.0
         Weight of the losses.
-    tol, max_iter, class_weight, psd, storage, memory_limit, verbose, \
-random_state : see `MKLClassifier`
+    tol, max_iter, class_weight, psd, storage, memory_limit : see `MKLClassifier`
+    verbose, random_state : see `MKLClassifier`
 
     Attributes
     ----------
@@ -126,8 +126,9 @@ random_state : see `MKLClassifier`
     dual_coef_ : array of shape (n_support, n_classes)
         ``prod_f K_f(X, X_support) ** power_ @ dual_coef_`` are the scores.
     kernel_views_ : see MKLClassifier
-    kernel_names_, classes_, support_, objective_, duality_gap_, history_, n_iter_, \
-temperature_, n_features_in_, feature_names_in_ : see `MKLClassifier`
+    kernel_names_, classes_, support_, objective_, duality_gap_ : see `MKLClassifier`
+    history_, n_iter_, temperature_, n_features_in_ : see `MKLClassifier`
+    feature_names_in_ : see `MKLClassifier`
 
     References
     ----------
