@@ -17,6 +17,9 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 FAST = {
     "plot_choosing_p_and_c",
     "plot_first_steps",
+    "plot_many_targets",
+    "plot_streams",
+    "plot_survival",
     "plot_which_view_matters",
 }
 DOTTED = re.compile(r"mk(\.\w+)+")
@@ -32,7 +35,7 @@ def tree(path):
 
 
 def test_the_gallery_is_large_and_flat():
-    assert len(EXAMPLES) >= 5
+    assert len(EXAMPLES) >= 15
     assert all(path.stem.startswith("plot_") for path in EXAMPLES)
     assert {path.stem for path in EXAMPLES} >= FAST
 

@@ -81,6 +81,15 @@ def test_classification_scores_are_those_of_a_grid_search(iris, loss):
     assert not hasattr(model, "partial_fit")
 
 
+def test_probabilities_are_judged_where_every_fold_has_them(iris):
+    model = MKLClassifierCV("rbf", 1.1, CS, cv=3, scoring="neg_log_loss")
+    with refused("loss='log'", "GridSearchCV"):
+        model.fit(iris.X, iris.y)
+    two = iris.y > 0
+    model.set_params(scoring="roc_auc").fit(iris.X, two)  # needs scores, no more
+    assert model.best_score_ > 0.9
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 def test_leave_one_out_in_closed_form(sugar, weighted):
     """p = 2 has no weights to learn, so that the closed form is exact."""

@@ -157,6 +157,14 @@ class KnownScores(ClassifierMixin, _Known):
             return self.scores[:, 1] - self.scores[:, 0]
         return self.scores
 
+    def predict_proba(self, X: Any) -> Any:
+        """There are none: a temperature would need a fit of its own in every fold."""
+        raise ValueError(
+            "scoring by probabilities needs them in every fold of the search, which "
+            "only loss='log' has; take loss='log', another metric, or scikit-learn's "
+            "GridSearchCV."
+        )
+
 
 class KnownProbabilities(KnownScores):
     """Scores whose softmax are probabilities."""
