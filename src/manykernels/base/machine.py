@@ -8,9 +8,9 @@ import re
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TypeVar
@@ -91,6 +91,17 @@ def _workers(n_threads: int) -> ThreadPoolExecutor:
         _this_thread.is_worker = True
 
     return ThreadPoolExecutor(n_threads, "manykernels", mark)
+
+
+@contextmanager
+def no_more_threads() -> Iterator[None]:
+    """One of many threads that work side by side, which starts no others."""
+    before = getattr(_this_thread, "is_worker", False)
+    _this_thread.is_worker = True
+    try:
+        yield
+    finally:
+        _this_thread.is_worker = before
 
 
 if hasattr(os, "register_at_fork"):  # threads stay behind in the parent

@@ -272,10 +272,9 @@ class TrainingLabels:
             target = _class_index(y, classes)
         else:
             classes, target = np.unique(y, return_inverse=True)
-            if len(classes) < 2:
-                raise _one_class(classes, owner)
+            require_classes(classes, owner)
         if class_weight is not None:
-            factors = _class_factors(class_weight, classes, target, weight)
+            factors = class_factors(class_weight, classes, target, weight)
             weight = weight * factors[target]
             used = weight > 0.0
             if not np.any(used):
@@ -284,11 +283,13 @@ class TrainingLabels:
         return cls(classes, kept, target, weight)
 
 
-def _one_class(classes: np.ndarray, owner: str) -> ValueError:
-    return ValueError(
-        f"{owner} needs samples of at least 2 classes, got one class only: "
-        f"{classes.tolist()}; check the labels and sample weights."
-    )
+def require_classes(classes: np.ndarray, owner: str) -> None:
+    """Raise unless there are two classes at least."""
+    if len(classes) < 2:
+        raise ValueError(
+            f"{owner} needs samples of at least 2 classes, got one class only: "
+            f"{classes.tolist()}; check the labels and sample weights."
+        )
 
 
 def check_same_classes(classes: Any, known: np.ndarray) -> None:
@@ -309,8 +310,7 @@ def first_classes(classes: Any) -> np.ndarray:
             "all the labels that will ever come, for instance np.unique(y)."
         )
     classes = np.unique(classes)
-    if len(classes) < 2:
-        raise _one_class(classes, "MKLClassifier")
+    require_classes(classes, "MKLClassifier")
     return classes
 
 
@@ -355,7 +355,7 @@ def _class_index(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
     return np.searchsorted(classes, y)
 
 
-def _class_factors(
+def class_factors(
     class_weight: Any, classes: np.ndarray, target: np.ndarray, weight: np.ndarray
 ) -> np.ndarray:
     """A factor per class; "balanced" gives all classes the same total weight."""

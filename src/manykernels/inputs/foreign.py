@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn import get_config
 
+from manykernels.base.rooms import room
 from manykernels.device import Device
 from manykernels.device.matrix import DeviceMatrix
 
@@ -36,6 +37,17 @@ def on_processor(values: Any) -> Any:
     return np.from_dlpack(values)
 
 
+def is_partitioned(values: Any) -> bool:
+    """Whether it is a collection of partitions that Dask schedules.
+
+    Examples
+    --------
+    >>> is_partitioned(np.ones(2))
+    False
+    """
+    return hasattr(values, "__dask_graph__") and not isinstance(values, type)
+
+
 def given_matrices(X: Any, device: Device | None) -> Any:
     """Kernel matrices that lie on the device stay there; all others are NumPy's."""
     if device is None:
@@ -60,11 +72,14 @@ def as_it_came(method: Method) -> Method:
     """Numbers go back to the library and device of X, if scikit-learn is told so.
 
     That is ``sklearn.set_config(array_api_dispatch=True)``; without it, and for labels
-    that are no numbers, results are NumPy's.
+    that are no numbers, results are NumPy's. Of a Dask collection the result is one
+    that is computed when it is asked for.
     """
 
     @wraps(method)
     def wrapped(self: Any, X: Any, *others: Any, **options: Any) -> Any:
+        if is_partitioned(X):
+            return room("distributed").lazily(method, self, X)
         result = method(self, X, *others, **options)
         if not (_is_foreign(X) and get_config()["array_api_dispatch"]):
             return result

@@ -11,6 +11,7 @@ from sklearn.utils.metaestimators import available_if
 
 from manykernels.banks import Storage
 from manykernels.banks.base import support_of
+from manykernels.base.rooms import room
 from manykernels.base.stored import (
     Fields,
     Labels,
@@ -25,7 +26,7 @@ from manykernels.inputs.data import (
     first_classes,
     require_finite_scores,
 )
-from manykernels.inputs.foreign import as_it_came
+from manykernels.inputs.foreign import as_it_came, is_partitioned
 from manykernels.inputs.parameters import (
     ReadBy,
     Rules,
@@ -249,10 +250,13 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         Parameters
         ----------
         X : table (array, CSR, data frame) or kernel matrices
+            Or a Dask array or data frame, see :doc:`cluster`.
         y : array of shape (n,)
             Labels of any type.
         sample_weight : array of shape (n,), optional
         """
+        if is_partitioned(X):
+            return room("distributed").fit(self, X, y, sample_weight)
         data = self._read(X, y, sample_weight)
         problem = self._problem(data, float(self.p), float(self.C))
         start = None
@@ -386,6 +390,7 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         """Logarithm of `predict_proba`."""
         return np.log(np.maximum(self._probabilities(X), np.finfo(float).tiny))
 
+    @as_it_came
     def kernel_contributions(self, X: Any) -> np.ndarray:
         """Each kernel's part of the decision function.
 

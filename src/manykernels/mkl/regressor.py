@@ -10,6 +10,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from manykernels.banks import Storage
 from manykernels.banks.base import support_of
+from manykernels.base.rooms import room
 from manykernels.base.stored import (
     Either,
     Fields,
@@ -20,7 +21,7 @@ from manykernels.base.stored import (
     require_all,
 )
 from manykernels.inputs.data import TrainingValues, require_finite_scores
-from manykernels.inputs.foreign import as_it_came
+from manykernels.inputs.foreign import as_it_came, is_partitioned
 from manykernels.inputs.parameters import Rules
 from manykernels.inputs.reporting import (
     progress_callback,
@@ -227,10 +228,13 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
         Parameters
         ----------
         X : table (array, CSR, data frame) or kernel matrices
+            Or a Dask array or data frame, see :doc:`cluster`.
         y : array of shape (n,) or (n, n_targets)
         sample_weight : array of shape (n,), optional
         """
         self._check_checkpoint()
+        if is_partitioned(X):
+            return room("distributed").fit(self, X, y, sample_weight)
         data = self._read(X, y, sample_weight)
         problem = self._problem(data, float(self.p), float(self.C))
         start = self._warm_start(data.kernels, problem)
@@ -292,6 +296,7 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
         """R^2; rows of views are matched with y by index, as in `fit`."""
         return float(super().score(*self._in_order(X, y, sample_weight)))
 
+    @as_it_came
     def kernel_contributions(self, X: Any) -> np.ndarray:
         """Each kernel's part of the prediction.
 

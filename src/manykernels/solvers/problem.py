@@ -24,8 +24,43 @@ class Expansion:
     weights: Array  # (blocks,)
 
 
+class Objective:
+    """Both sides of the certificate from what is summed over rows, wherever these are.
+
+    Attributes
+    ----------
+    loss : Loss
+    norm : LpGroupNorm
+    reg : float
+        lambda.
+    """
+
+    loss: Loss
+    norm: LpGroupNorm
+    reg: float
+
+    def primal_of(self, mean_loss: float, block_norms: Array) -> float:
+        """Objective from the mean loss and the norms ||w_f||."""
+        return self.reg * self.norm.value(block_norms) + mean_loss
+
+    def bound_on_ray(
+        self, mean_conjugate: Callable[[float], float], limit: float, theta_norms: Array
+    ) -> float:
+        """The largest dual value on the ray through a point (at least that of zero).
+
+        From the mean conjugate at multiples of the point up to `limit`, and the block
+        norms of the point itself.
+        """
+        if limit == 0.0:
+            return 0.0
+        cost = 2.0 * self.reg * self.norm.dual_value(theta_norms)
+        if self.loss.linear_dual:
+            return _linear_bound(mean_conjugate, limit, cost)
+        return _curved_bound(mean_conjugate, limit, cost)
+
+
 @dataclass(frozen=True)
-class Problem:
+class Problem(Objective):
     r"""minimize :math:`\frac\lambda2 \|w\|_{2,p}^2 + \frac1W \sum_i c_i\, loss_i`.
 
     W is the sum of the sample weights c and :math:`\lambda = 1 / (C W)`: with unit
@@ -72,6 +107,11 @@ class Problem:
         total = float(self.sample_weight.sum())
         object.__setattr__(self, "reg", 1.0 / (self.C * total))
 
+    @property
+    def n_blocks(self) -> int:
+        """Of the model."""
+        return self.bank.n_blocks
+
     def restrict(self, rows: Index) -> Problem:
         """The same problem on some of the rows, each with its own loss as before."""
         weight = self.sample_weight[rows]
@@ -112,10 +152,6 @@ class Problem:
         mean_loss = np.average(losses, weights=self.sample_weight)
         return self.primal_of(float(mean_loss), block_norms)
 
-    def primal_of(self, mean_loss: float, block_norms: Array) -> float:
-        """Objective from the mean loss and the norms ||w_f||."""
-        return self.reg * self.norm.value(block_norms) + mean_loss
-
     def best_scale(self, scores: Array, block_norms: Array) -> float:
         """The t between 1/2 and 2 that minimizes the objective of t * model.
 
@@ -146,17 +182,6 @@ class Problem:
         return self.bound_on_ray(
             lambda scale: self._mean_conjugate(scale * unit), limit, theta_norms
         )
-
-    def bound_on_ray(
-        self, mean_conjugate: Callable[[float], float], limit: float, theta_norms: Array
-    ) -> float:
-        """The same, from the mean conjugate at multiples of a point up to `limit`."""
-        if limit == 0.0:
-            return 0.0
-        cost = 2.0 * self.reg * self.norm.dual_value(theta_norms)
-        if self.loss.linear_dual:
-            return _linear_bound(mean_conjugate, limit, cost)
-        return _curved_bound(mean_conjugate, limit, cost)
 
     def _mean_conjugate(self, unit: Array) -> float:
         conjugates = self.loss.conjugate(unit, self.target)

@@ -140,7 +140,7 @@ class Frozen:
         rest = point.dual - point.coef
         move = shift = self.kernel.xp.zeros_like(rest)
         bend = self.losses.curvature(point.scores)
-        improve = self._improvement(bend)
+        improve = self._improvement(point, bend)
         way, ahead = rest, point.dual_scores - point.scores  # and K way
         if improve is not None:
             way, ahead = improve(rest)
@@ -164,7 +164,9 @@ class Frozen:
             ahead = image + square / last * ahead
         return move, shift
 
-    def _improvement(self, bend: LinearMap) -> Callable[[Any], tuple[Any, Any]] | None:
+    def _improvement(
+        self, point: Point, bend: LinearMap
+    ) -> Callable[[Any], tuple[Any, Any]] | None:
         """From r to z = (I + h K)^-1 r and K z, where that costs one product.
 
         h is the mean curvature: conjugate gradients then see its deviations only.

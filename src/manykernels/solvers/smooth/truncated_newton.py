@@ -135,7 +135,7 @@ class NewtonRounds(Resumable):
 
     @property
     def _learns_weights(self) -> bool:
-        return self.problem.norm.p < 2.0 and self.problem.bank.n_blocks > 1
+        return self.problem.norm.p < 2.0 and self.problem.n_blocks > 1
 
     @property
     def weights(self) -> Array:
@@ -198,10 +198,14 @@ class NewtonRounds(Resumable):
         if known is not None and np.array_equal(known.kernel.weights, weights):
             return known
         self._frozen = None  # two combined kernels would be one too many
-        kernel = freeze(self.problem.bank, weights.copy())
-        self._losses = self._losses or kernel.losses(self.problem)
-        self._frozen = Frozen(self.problem, kernel, self._losses)
+        self._frozen = self._frozen_at(weights.copy())
         return self._frozen
+
+    def _frozen_at(self, weights: Array) -> Frozen:
+        """The problem under these weights."""
+        kernel = freeze(self.problem.bank, weights)
+        self._losses = self._losses or kernel.losses(self.problem)
+        return Frozen(self.problem, kernel, self._losses)
 
     def _primal_side(self, frozen: Frozen, point: Point, block_norms: Array) -> float:
         scores = point.scores

@@ -1,0 +1,132 @@
+"""What is asked of Dask: hold results where they are computed, add them up, say why."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import dask
+
+from manykernels.base.machine import free_bytes, no_more_threads, one_blas_thread
+from manykernels.base.stored import one_line
+
+FAN = 8  # results that are added up in one task
+SHARE = 0.4  # of the memory of all workers, that rows and features may take
+# What a client sees when its scheduler is gone; some of it only by name.
+LOST = ("CommClosedError", "CancelledError", "FutureCancelledError", "TimeoutError")
+
+
+class LostClusterError(ConnectionError):
+    """The scheduler does not answer any more."""
+
+
+class WorkerMemoryError(MemoryError):
+    """Workers died again and again at the same task."""
+
+
+class Engine:
+    """A running client of Dask, or threads of this process where there is none.
+
+    Examples
+    --------
+    >>> engine = Engine()
+    >>> parts = [engine.task(abs, -n) for n in range(1, 12)]
+    >>> engine.total(parts, sum)
+    66
+    """
+
+    def __init__(self) -> None:
+        self.client = running_client()
+
+    def task(self, work: Callable[..., Any], *inputs: Any) -> Any:
+        """A call that is made later, in a thread that starts no others."""
+        return dask.delayed(_Quietly(work), pure=False)(*inputs)
+
+    def shared(self, value: Any) -> Any:
+        """A value that many tasks take: it travels once."""
+        return dask.delayed(value, pure=False, traverse=False)
+
+    def held(self, tasks: Sequence[Any]) -> list[Any]:
+        """The same tasks, begun, with results that stay where they are computed."""
+        with self._told():
+            return list(dask.persist(*tasks))
+
+    def results(self, tasks: Sequence[Any]) -> list[Any]:
+        """The results themselves, here."""
+        with self._told():
+            return list(dask.compute(*tasks))
+
+    def total(self, tasks: Sequence[Any], add: Callable[[list[Any]], Any]) -> Any:
+        """The results added up in a tree: what arrives here has the size of one."""
+        level = list(tasks)
+        while len(level) > 1:
+            groups = [level[i : i + FAN] for i in range(0, len(level), FAN)]
+            level = [self.task(add, group) for group in groups]
+        return self.results(level)[0]
+
+    def memory(self) -> int:
+        """Bytes that rows and features may take on all workers together."""
+        if self.client is None:
+            return int(SHARE * free_bytes())
+        with self._told():
+            workers = self.client.scheduler_info(n_workers=-1)["workers"].values()
+        limits = [worker["memory_limit"] or free_bytes() for worker in workers]
+        return int(SHARE * sum(limits))
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        if self.client is None:
+            return "threads of this process"
+        return f"the scheduler {self.client.scheduler.address}"
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """One sentence for what goes wrong between machines."""
+        # Threads of BLAS would fight with those of the scheduler.
+        alone = one_blas_thread() if self.client is None else nullcontext()
+        try:
+            with alone:
+                yield
+        except Exception as error:
+            kind = type(error).__name__
+            if kind == "KilledWorker":
+                raise WorkerMemoryError(
+                    "expected workers that live through a partition, got several that "
+                    f"died at the same one, most likely for memory ({one_line(error)});"
+                    " use smaller partitions, a smaller memory_limit of the estimator, "
+                    "or workers with more memory."
+                ) from error
+            if self.client is not None and kind in LOST:
+                raise LostClusterError(
+                    f"expected an answer of {self.name}, got none ({kind}); start it "
+                    "again, connect a Client and call fit again: with a checkpoint the "
+                    "fit goes on where it was."
+                ) from error
+            raise
+
+
+class _Quietly:
+    """A function whose task starts no threads of its own."""
+
+    def __init__(self, work: Callable[..., Any]) -> None:
+        self.work = work
+        self.__name__ = getattr(work, "__name__", type(work).__name__)
+
+    def __call__(self, *inputs: Any) -> Any:
+        with no_more_threads():
+            return self.work(*inputs)
+
+
+def running_client() -> Any:
+    """The client that Dask would use; None where nobody has connected one."""
+    if "distributed" not in sys.modules:
+        return None
+    from distributed import Client
+
+    try:
+        return Client.current()
+    except ValueError:
+        return None

@@ -1,0 +1,301 @@
+"""From partitions to a problem: survey, sample, kernels, shards."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass
+from functools import partial
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import is_classifier
+
+from manykernels.banks import Storage
+from manykernels.base.machine import parse_bytes
+from manykernels.base.tables import table_rows
+from manykernels.distributed.engine import Engine
+from manykernels.distributed.partitions import Partitions, in_partition
+from manykernels.distributed.problem import PartitionedProblem
+from manykernels.distributed.rows import (
+    FeatureReader,
+    HeldRows,
+    Piece,
+    SourceRows,
+    read_piece,
+    read_shard,
+    require_rows,
+)
+from manykernels.distributed.targets import Labels, Numbers, Targets
+from manykernels.kernels import KernelSet
+from manykernels.losses import Loss
+from manykernels.mkl.estimator import row_weight
+from manykernels.norms import LpGroupNorm
+
+logger = logging.getLogger(__name__)
+
+SAMPLE_ROWS = 10_000  # from which bandwidths, landmarks and scaling are fitted
+SHARD_BYTES = 64 << 20  # of features, for which small partitions are joined
+NO_ROWS = np.empty(0, dtype=np.intp)
+
+
+@dataclass
+class Plan:
+    """From partitions to a problem: each step reads what the last one found.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Takes on the attributes of reading (columns, scaling) as in any fit.
+    parts : Partitions
+    engine : Engine
+    seed : int
+    """
+
+    estimator: Any
+    parts: Partitions
+    engine: Engine
+    seed: int
+
+    def __post_init__(self) -> None:
+        kind = Labels if is_classifier(self.estimator) else Numbers
+        self.shell = shell_of(self.estimator)
+        self.targets: Targets = kind(self.shell)
+        self.tables = self.parts.tables
+
+    def problem(self, loss: Loss) -> PartitionedProblem:
+        """Everything that a solver needs."""
+        self._survey()
+        budget = self._budget()
+        size = self.parts.row_bytes * self.n_rows
+        if size <= 0.5 * budget:
+            self.tables = self.engine.held(self.tables)
+            budget -= size
+        sample = self._sample(self._drawn(SAMPLE_ROWS))
+        self.kernels = self._fit_kernels(sample)
+        return self._problem(sample, loss, budget)
+
+    @property
+    def n_rows(self) -> int:
+        """Of all partitions."""
+        return int(sum(self.targets.sizes))
+
+    def _survey(self) -> None:
+        """Sizes, classes and sums of all partitions."""
+        targets = self.engine.shared(self.targets)
+        looks = [
+            self.engine.task(look, k, targets, y, weight)
+            for k, (y, weight) in enumerate(
+                zip(self.parts.targets, self.parts.weights, strict=True)
+            )
+        ]
+        self.targets.learn(self.engine.results(looks))
+
+    def _budget(self) -> float:
+        limit = self.estimator.memory_limit
+        return self.engine.memory() if limit is None else float(parse_bytes(limit))
+
+    def _drawn(self, size: int) -> np.ndarray:
+        """Rows drawn by their position in the whole: partitions change nothing."""
+        if size >= self.n_rows:
+            return np.arange(self.n_rows)
+        rng = np.random.default_rng(self.seed)
+        return np.sort(rng.choice(self.n_rows, size, replace=False, shuffle=False))
+
+    def _by_partition(self, drawn: np.ndarray) -> list[np.ndarray]:
+        """Positions in the whole as positions in every partition."""
+        starts = np.concatenate([[0], np.cumsum(self.targets.sizes)])
+        edges = np.searchsorted(drawn, starts)
+        return [
+            drawn[a:b] - start
+            for a, b, start in zip(edges[:-1], edges[1:], starts[:-1], strict=True)
+        ]
+
+    def _sample(self, drawn: np.ndarray) -> Sample:
+        """Some rows of all partitions, here."""
+        logger.info(
+            "kernels are fitted on %d of %d rows in %d partitions",
+            len(drawn),
+            self.n_rows,
+            len(self.parts),
+        )
+        chosen = self._by_partition(drawn)
+        tasks = [
+            self.engine.task(take_rows, k, *part, chosen[k])
+            for k, part in enumerate(
+                zip(self.tables, self.parts.targets, self.parts.weights, strict=True)
+            )
+            if len(chosen[k])
+        ]
+        numbers, tables, ys, weights = zip(*self.engine.results(tasks), strict=True)
+        self._require_usable(numbers, tables)
+        weight = None if weights[0] is None else np.concatenate(weights)
+        return Sample(joined(tables), np.concatenate(ys), weight)
+
+    def _require_usable(self, numbers: Sequence[int], tables: Sequence[Any]) -> None:
+        """Raise where sampled rows are no numbers, with the number of the partition."""
+        shell, specs = shell_of(self.estimator), self.estimator._specs(tables[0])
+        for number, rows in zip(numbers, tables, strict=True):
+            in_partition(number, partial(shell._check_X, specs=specs), rows, True)
+
+    def _fit_kernels(self, sample: Sample) -> KernelSet:
+        """Kernels of the sample, as a fit on these rows alone would have them."""
+        estimator = self.estimator
+        specs = estimator._specs(sample.X)
+        X = estimator._check_X(sample.X, reset=True, min_rows=2, specs=specs)
+        kept = self.targets.code(sample.y, sample.weight).kept
+        weight = row_weight(X, kept, sample.weight)
+        storage = Storage.of(estimator.storage, estimator._precision)
+        data = (specs, estimator._prepare(X, weight), kept, self.seed, weight)
+        kernels = estimator._fit_kernels(*data, storage)
+        require_features(kernels)
+        precise = Storage.of(estimator.storage, "float64")  # unless the user chose
+        rows = SimpleNamespace(weight=np.array([self.targets.largest]))
+        if storage != precise and estimator._rounding(kernels, rows) > estimator.tol:
+            kernels = estimator._fit_kernels(*data, precise)
+        return kernels.restrict(NO_ROWS)
+
+    def _problem(self, sample: Sample, loss: Loss, budget: float) -> PartitionedProblem:
+        """Shards with features in memory, as many as the budget allows."""
+        estimator, targets, engine = self.estimator, self.targets, self.engine
+        reader = FeatureReader(self._reading_shell(), self.kernels)
+        C = float(estimator.C)
+        near = near_rows(reader, sample, targets, C)
+        shared = engine.shared(reader)
+        row_bytes = reader.n_columns * self.kernels.dtype.itemsize
+        sources = self._sources(shared, C, row_bytes, None)
+        room = int(budget / row_bytes)
+        if room >= self.n_rows:
+            held = shards = self._held(sources)
+            factor = 1.0
+        else:
+            shards, drawn = sources, self._drawn(room)
+            held = self._held(self._sources(shared, C, row_bytes, drawn))
+            factor = self.n_rows / len(drawn)
+        return PartitionedProblem(
+            engine,
+            shards,
+            held,
+            factor,
+            self.kernels.n_feature_columns(),
+            targets.n_outputs,
+            loss,
+            LpGroupNorm(float(estimator.p)),
+            C,
+            targets.total,
+            near,
+            C * targets.total / float(near.bound.sum()),
+        )
+
+    def _sources(
+        self, reader: Any, C: float, row_bytes: int, drawn: np.ndarray | None
+    ) -> list[Any]:
+        """Shards of whole partitions, small ones joined; or of drawn rows in them."""
+        chosen: list[Any] = [None] * len(self.parts)
+        if drawn is not None:
+            chosen = self._by_partition(drawn)
+        targets = self.engine.shared(self.targets)
+        pieces = [
+            self.engine.task(read_piece, k, *part, targets, chosen[k])
+            for k, part in enumerate(
+                zip(self.tables, self.parts.targets, self.parts.weights, strict=True)
+            )
+        ]
+        sizes = self.targets.sizes if drawn is None else list(map(len, chosen))
+        groups = in_groups(sizes, max(1, SHARD_BYTES // row_bytes))
+        return [
+            self.engine.task(read_shard, reader, C, *(pieces[k] for k in group))
+            for group in groups
+        ]
+
+    def _held(self, sources: list[Any]) -> list[Any]:
+        n_outputs = self.targets.n_outputs
+        return self.engine.held(
+            [self.engine.task(HeldRows.of, source, n_outputs) for source in sources]
+        )
+
+    def _reading_shell(self) -> Any:
+        """An estimator that reads new rows as this one will, and nothing else."""
+        shell = shell_of(self.estimator)
+        shell._model = SimpleNamespace(kernels=self.kernels)
+        return shell
+
+
+class Sample(NamedTuple):
+    """Rows of all partitions in this process."""
+
+    X: Any
+    y: np.ndarray
+    weight: np.ndarray | None
+
+
+def look(k: int, targets: Targets, y: Any, weight: Any) -> Any:
+    """What partition k says of its targets."""
+    return in_partition(k, targets.look, y, weight)
+
+
+def take_rows(k: int, table: Any, y: Any, weight: Any, chosen: np.ndarray) -> Any:
+    """Some rows of partition k, as they are."""
+    require_rows(k, table, len(y))
+    weight = None if weight is None else np.asarray(weight)[chosen]
+    return k, table_rows(table, chosen), np.asarray(y)[chosen], weight
+
+
+def joined(tables: Any) -> Any:
+    """Parts of a table as one."""
+    if hasattr(tables[0], "iloc"):
+        from pandas import concat  # which Dask's data frames are made of
+
+        return concat(tables)
+    return np.concatenate(tables)
+
+
+def in_groups(sizes: Sequence[int], enough: int) -> list[list[int]]:
+    """Neighbors together until they have enough rows; empty partitions go along.
+
+    Examples
+    --------
+    >>> in_groups([5, 0, 2, 9, 1, 1], 6)
+    [[0, 1, 2], [3], [4, 5]]
+    """
+    groups: list[list[int]] = [[]]
+    count = 0
+    for k, size in enumerate(sizes):
+        if count >= enough:
+            groups.append([])
+            count = 0
+        groups[-1].append(k)
+        count += size
+    return groups
+
+
+def near_rows(
+    reader: FeatureReader, sample: Sample, targets: Targets, C: float
+) -> HeldRows:
+    """The sampled rows with their features, in this process."""
+    piece = Piece(0, sample.X, targets.code(sample.y, sample.weight))
+    return HeldRows.of(SourceRows(reader, [piece], C), targets.n_outputs)
+
+
+def shell_of(estimator: Any) -> Any:
+    """A copy to travel: without what only this process can call."""
+    shell = copy(estimator)
+    shell.callback = None
+    shell.__dict__.pop("dual_point_", None)
+    return shell
+
+
+def require_features(kernels: KernelSet) -> None:
+    """Raise where a kernel has no explicit features."""
+    if not kernels.is_explicit:
+        odd = next(
+            name
+            for name, kernel in zip(kernels.names, kernels.kernels, strict=True)
+            if not kernel.explicit and kernel.approximate is None
+        )
+        raise ValueError(
+            f"a fit on partitions needs kernels with features, got {odd!r}, which has "
+            "none; set approximate='nystroem' or 'random_features'."
+        )
