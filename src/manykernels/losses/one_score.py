@@ -107,7 +107,7 @@ class SquaredError(EqualRows):
 
     def deviance(self, scores: Array, target: Array) -> float:
         """n log(mean squared error): the noise's variance is estimated, too."""
-        return _normal_deviance(self.value(scores, target), target)
+        return normal_deviance(2.0 * float(self.value(scores, target).sum()), target)
 
 
 @dataclass(frozen=True)
@@ -230,7 +230,7 @@ class Weighted:
         """As that of the loss, with weighted sums and means."""
         values = self.value(scores, target)
         if self.is_squared:
-            return _normal_deviance(values, target)
+            return normal_deviance(2.0 * float(values.sum()), target)
         return 2.0 * float(values.sum())
 
     def take(self, rows: Index) -> Weighted:
@@ -246,11 +246,10 @@ class Weighted:
         return np.asarray((values.T * self.weights**power).T)
 
 
-def _normal_deviance(values: Array, target: Array) -> float:
-    """n log(twice the mean of halved squares), and no less than rounding has."""
+def normal_deviance(total: float, target: Array) -> float:
+    """n log(mean square) from the sum of squares, no less than rounding has."""
     least = max(NO_ERROR * float(np.var(target)), 1e-290)
-    mean = 2.0 * float(values.mean())
-    return len(target) * float(np.log(max(mean, least)))
+    return len(target) * float(np.log(max(total / len(target), least)))
 
 
 def _shares(dual: Array, target: Array) -> tuple[Array, NDArray[np.bool_]]:

@@ -130,8 +130,15 @@ class BaseKernels(Protocol):
     def take(self, rows: Index) -> BaseKernels:
         """The same base kernels on some of the rows."""
 
-    def images(self, product: Product, coef: Array, rows: Index, known: Index) -> Array:
-        """K a between some rows and the rows `known`, to which a belongs."""
+    def scores(
+        self,
+        products: Sequence[Product],
+        scales: Array,
+        coef: Array,
+        rows: Index,
+        known: Index,
+    ) -> Array:
+        """sum_i scales_i K_i a between some rows and those `known`, which a has."""
 
     def largest_trace(self) -> float:
         """The largest trace of a base kernel: how much of y one can explain."""
@@ -202,8 +209,7 @@ class RankOneKernels:
 
     def feature(self, product: Product) -> Array:
         """The feature z of a product: its columns multiplied entry by entry."""
-        z = multiply_columns(self.columns, product) / self.rareness(product)
-        return z * inverse_sizes(self._size(z)) if self.normalized else z
+        return self.features([product])[:, 0]
 
     def rareness(self, product: Product) -> float:
         """What the prior multiplies rho by; then K is divided by its square."""
@@ -219,12 +225,12 @@ class RankOneKernels:
         """What features were divided by: standard deviations and the like, or ones."""
         if not self.normalized:
             return np.array([self.rareness(product) for product in products])
-        features = (multiply_columns(self.columns, product) for product in products)
-        return np.sqrt([self._size(z) for z in features])
+        Z = products_of_columns(self.columns, products)
+        return np.sqrt(self._square_sizes(Z, self.shares))
 
-    def _size(self, z: Array) -> Array:
-        shares = self.shares
-        return self.square_sizes(np.square(z) @ shares, z @ shares)
+    def _square_sizes(self, Z: Array, shares: Array) -> Array:
+        """Squares of the sizes of features side by side."""
+        return self.square_sizes(shares @ np.square(Z), shares @ Z)
 
     @property
     def shares(self) -> Array:
@@ -242,10 +248,16 @@ class RankOneKernels:
 
     def features(self, products: Sequence[Product]) -> Array:
         """Features side by side, shape (rows, products)."""
-        out = np.empty((self.n_rows, len(products)))
-        for i, product in enumerate(products):
-            out[:, i] = self.feature(product)
-        return out
+        return self._sized(products, self.shares)
+
+    def _sized(self, products: Sequence[Product], shares: Array) -> Array:
+        """Features in the size that they have where rows count by their shares."""
+        Z = products_of_columns(self.columns, products)
+        if self.prior is not None:
+            Z /= np.array([self.rareness(product) for product in products])
+        if self.normalized:
+            Z *= inverse_sizes(self._square_sizes(Z, shares))
+        return Z
 
     def matrix(self, product: Product) -> Array:
         """z z'."""
@@ -262,12 +274,19 @@ class RankOneKernels:
         weights = None if self.row_weights is None else self.row_weights[rows]
         return replace(self, columns=self.columns[rows], row_weights=weights)
 
-    def images(self, product: Product, coef: Array, rows: Index, known: Index) -> Array:
-        """z <z, a>, with z in the size that it has on the rows `known`."""
-        z = multiply_columns(self.columns, product) / self.rareness(product)
-        if self.normalized:
-            z *= inverse_sizes(self.take(known)._size(z[known]))
-        return np.asarray(float(z[known] @ coef) * z[rows])
+    def scores(
+        self,
+        products: Sequence[Product],
+        scales: Array,
+        coef: Array,
+        rows: Index,
+        known: Index,
+    ) -> Array:
+        """Z diag(scales) Z' a, with features in the size that they have for a."""
+        shares = np.zeros(self.n_rows)
+        shares[known] = self.take(known).shares
+        Z = self._sized(products, shares)
+        return np.asarray(Z[rows] @ (scales * (coef @ Z[known])))
 
     def largest_trace(self) -> float:
         """The largest sum of squares of a column."""
@@ -386,9 +405,19 @@ class DenseKernels:
         """Some rows and columns of all matrices."""
         return DenseKernels(self.stack[:, rows][:, :, rows])
 
-    def images(self, product: Product, coef: Array, rows: Index, known: Index) -> Array:
-        """A block of the matrix times a."""
-        return np.asarray(self.matrix(product)[np.ix_(rows, known)] @ coef)
+    def scores(
+        self,
+        products: Sequence[Product],
+        scales: Array,
+        coef: Array,
+        rows: Index,
+        known: Index,
+    ) -> Array:
+        """Blocks of the matrices times a, one product after the other."""
+        scores, block = np.zeros(len(rows)), np.ix_(rows, known)
+        for product, scale in zip(products, scales, strict=True):
+            scores += scale * (self.matrix(product)[block] @ coef)
+        return scores
 
     def largest_trace(self) -> float:
         """The largest trace of a matrix."""
@@ -427,6 +456,25 @@ def multiply_columns(columns: Array, product: Product) -> Array:
     out = np.ones(len(columns))
     for j in product:
         out *= columns[:, j]
+    return out
+
+
+def products_of_columns(columns: Array, products: Sequence[Product]) -> Array:
+    """Products of some columns entry by entry, side by side.
+
+    Examples
+    --------
+    >>> products_of_columns(np.array([[2.0, 3.0], [4.0, 5.0]]), [(0,), (0, 1), ()])
+    array([[ 2.,  6.,  1.],
+           [ 4., 20.,  1.]])
+    """
+    out = np.ones((len(columns), len(products)))
+    degrees = np.array([len(product) for product in products], dtype=np.intp)
+    for degree in np.unique(degrees):
+        places = np.flatnonzero(degrees == degree)
+        chosen = np.array([products[i] for i in places], dtype=np.intp)
+        for factor in chosen.reshape(len(places), degree).T:
+            out[:, places] *= columns[:, factor]
     return out
 
 

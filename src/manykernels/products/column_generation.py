@@ -23,6 +23,7 @@ from manykernels.products.restricted import (
 from manykernels.solvers.loop import Callback, Iterate, SolveResult, State, run
 
 FACTOR = 10.0**0.5  # between neighboring C on the way to a large one
+SINGLE_TOL = 1e-3  # relative gap that looks in single precision can prove
 LOOSE = 0.2  # violation that is small enough to go on to the next C
 
 
@@ -82,6 +83,7 @@ class ColumnGeneration:
             problem.least_degree,
             self.affordable,
             self.memory_limit,
+            single=self.tol >= SINGLE_TOL,
         )
 
     def solve(

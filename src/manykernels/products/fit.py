@@ -19,8 +19,9 @@ from manykernels.products.fitted import (
     scores_of,
 )
 from manykernels.products.mirror_descent import RandomizedMirrorDescent
-from manykernels.products.path import Refit, SparsePath
+from manykernels.products.path import SparsePath
 from manykernels.products.problem import ProductExpansion, ProductProblem
+from manykernels.products.refit import Refit
 from manykernels.solvers.loop import Callback, SolveResult
 
 GRID = tuple(10.0**k for k in range(-2, 5))
@@ -131,7 +132,7 @@ class ProductFit:
         result = solver.solve(problem, None, callback)
         if self.refit and isinstance(problem.base, RankOneKernels):
             refit = Refit(problem, solver.pricing(problem))
-            terms = refit.strongest(result.model)
+            terms = refit.fit(refit.strongest(result.model))
             return from_terms(problem, result, terms, solver)
         return from_expansion(problem, result, solver)
 

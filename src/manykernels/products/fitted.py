@@ -9,8 +9,8 @@ import numpy as np
 
 from manykernels.base.arrays import Array, Index
 from manykernels.products.base import Product, RankOneKernels, inverse_sizes
-from manykernels.products.path import Terms
 from manykernels.products.problem import ProductExpansion, ProductProblem
+from manykernels.products.refit import Terms
 from manykernels.solvers.loop import SolveResult
 
 
@@ -39,12 +39,11 @@ def scores_of(
     problem: ProductProblem, model: ProductExpansion, rows: Index, known: Index
 ) -> Array:
     """Scores of some rows from a model on the rows `known`."""
-    base, scores = problem.base, np.full(len(rows), model.intercept)
+    rho = np.array([problem.rho[len(product)] for product in model.products])
+    scales = model.weights / np.square(rho)
     coef = model.coef[:, 0]
-    for product, weight in zip(model.products, model.weights, strict=True):
-        scale = weight / problem.rho[len(product)] ** 2
-        scores += scale * base.images(product, coef, rows, known)
-    return scores
+    scores = problem.base.scores(model.products, scales, coef, rows, known)
+    return np.asarray(scores + model.intercept)
 
 
 def from_terms(

@@ -33,6 +33,7 @@ from manykernels.products.repeats import allows, bar
 AFFORDABLE = 4e11
 THREADED_WORK = 1e7  # multiply-adds, below which threads are not worth their start
 MOST_SCALE_BYTES = 10**9
+SINGLE = 2.4e-7  # rounding of a sum in single precision, of the lengths of its factors
 TILE = 256  # base kernels; larger tiles compute more of the same by symmetry
 
 
@@ -73,6 +74,9 @@ class Pricing:
         Multiply-adds of one search.
     memory_limit : int or str, optional
         Bytes for the blocks of one matrix product.
+    single : bool
+        Look at normalized products in single precision, twice as fast; the best ones
+        are computed again, and the bound has room for the rounding of the others.
 
     Examples
     --------
@@ -88,6 +92,7 @@ class Pricing:
     least_degree: int = 0
     affordable: float = AFFORDABLE
     memory_limit: int | str | None = None
+    single: bool = False
     _scales: dict[tuple[Product, int], NDArray[np.float32]] = field(
         default_factory=dict, repr=False
     )
@@ -124,7 +129,7 @@ class Pricing:
             self.base, self.rho, top, power if self.exhaustive else None
         )
         if self.base.normalized:
-            found.exact = ExactEnergies(self.base, coef)
+            found.exact = ExactEnergies(self.base, coef, SINGLE if self._single else 0)
         self._small(weighted, found)
         bound = 0.0
         with one_blas_thread():
@@ -133,6 +138,16 @@ class Pricing:
             elif self.degree >= 2:
                 bound = self._branch_and_bound(coef, weighted, found)
         return found.prices(bound)
+
+    @property
+    def _single(self) -> bool:
+        return self.single and self.base.normalized and self.exhaustive
+
+    @cached_property
+    def _columns(self) -> Array:
+        """The columns in the precision of the looks."""
+        columns = self.base.columns
+        return np.asarray(columns, dtype=np.float32) if self._single else columns
 
     def _everything(self, weighted: Array, found: BestProducts) -> None:
         """Every prefix in turn, shared among threads of our own.
@@ -189,14 +204,19 @@ class Pricing:
 
     def _tiles(self, prefix: Product, weighted: Array) -> Iterator[Tile]:
         """All continuations of a prefix by two factors that are not smaller."""
-        columns = self.base.columns
+        columns = self._columns
         first = prefix[-1] if prefix else 0
-        v = weighted * multiply_columns(columns, prefix)
+        v = weighted * multiply_columns(self.base.columns, prefix)
+        # Of unit length, which single precision has room for.
+        length = float(np.linalg.norm(v)) if self._single else 1.0
+        v = (v / (length or 1.0)).astype(columns.dtype, copy=False)
         for row in range(first, self.base.n_base, TILE):
             rows = slice(row, row + TILE)
             values = self._product(columns[:, rows], columns[:, row:], v)
             if self.base.normalized:
                 values *= self._tile_scales(prefix, row)
+            if self._single:
+                values = values * length
             if self.base.limits is not None:
                 bar(values, prefix, row, self.base.limits)
             yield Tile(prefix, row, row, values)
@@ -226,15 +246,20 @@ class Pricing:
         return self._product(columns[:, row : row + TILE], columns[:, row:], v)
 
     @cached_property
+    def _block_bytes(self) -> int:
+        return int(allowed_bytes(self.memory_limit) // 4)
+
+    @cached_property
     def _scale_bytes(self) -> int:
         return min(MOST_SCALE_BYTES, allowed_bytes(self.memory_limit) // 3)
 
     def _product(self, left: Array, right: Array, v: Array) -> Array:
         """left' diag(v) right, over as many entries at a time as memory allows."""
         per_row = 8 * left.shape[1]
-        allowed = allowed_bytes(self.memory_limit) // 4
-        step = int(max(1024, allowed // per_row))
-        out = np.zeros((left.shape[1], right.shape[1]))
+        step = max(1024, self._block_bytes // per_row)
+        if len(v) <= step:
+            return np.asarray((left * v[:, None]).T @ right)
+        out = np.zeros((left.shape[1], right.shape[1]), left.dtype)
         for start in range(0, len(v), step):
             part = slice(start, start + step)
             out += (left[part] * v[part, None]).T @ right[part]
@@ -268,17 +293,18 @@ class Pricing:
 class ExactEnergies:
     """Energies of a few normalized products in double precision."""
 
-    def __init__(self, base: BaseKernels, coef: Array) -> None:
+    def __init__(self, base: BaseKernels, coef: Array, rounding: float) -> None:
         self.base, self.coef = base, coef
+        # What the value of a product that was not computed again may lack.
+        self.rounding = rounding * float(np.linalg.norm(coef)) * np.sqrt(len(coef))
 
     def energies(
         self, rough: list[tuple[Product, float]], rho: Array
     ) -> list[tuple[Product, float]]:
         assert isinstance(self.base, RankOneKernels)
-        exact = [
-            (product, float(self.coef @ self.base.feature(product)) ** 2)
-            for product, _ in rough
-        ]
+        products = [product for product, _ in rough]
+        squares = np.square(self.coef @ self.base.features(products)).tolist()
+        exact = zip(products, squares, strict=True)
         scaled = [(i, energy / float(rho[len(i)]) ** 2) for i, energy in exact]
         return sorted(scaled, key=lambda item: (-item[1], item[0]))
 
@@ -379,11 +405,12 @@ class BestProducts:
     def prices(self, bound: float) -> Prices:
         """What was found, best first."""
         best = self._sorted()[: self._top]
-        slack = 1.0
+        slack, rounding = 1.0, 0.0
         if self.exact is not None:
             best = self.exact.energies(best, self._rho)
-            slack += 1e-6  # others were seen in single precision
+            slack += 1e-6  # sizes of others were kept in single precision
+            rounding = self.exact.rounding / float(self._rho[1:].min())
         energies = np.array([energy for _, energy in best])
-        largest = max([bound, *(slack * energies[:1])])
+        largest = max([bound, *(slack * np.square(np.sqrt(energies[:1]) + rounding))])
         total = None if self._power is None else self._sum
         return Prices([product for product, _ in best], energies, largest, total)

@@ -9,7 +9,8 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, lstsq
+from scipy.linalg import lstsq
+from scipy.linalg.lapack import dposv
 
 from manykernels.base.arrays import Array, Index
 from manykernels.products.base import Product, RankOneKernels
@@ -17,6 +18,7 @@ from manykernels.products.machine import InnerSolver, combined
 from manykernels.products.problem import ProductProblem
 
 SLACK = 1e-10  # relative; below it a condition counts as met
+CROWD = 10  # terms that may enter at once
 
 
 def backtrack(
@@ -49,8 +51,9 @@ def squared_l1(
 ) -> Array:
     """argmin over w of 1/2 (sum_i rho_i |w_i|)^2 + C (1/2 w' G w - h' w).
 
-    Terms enter one by one, the most violated first; with the signs fixed the rest is
-    a linear system, and a term that would change its sign on the way leaves.
+    The most violated terms enter; with the signs fixed the rest is a linear system, and
+    a term that would change its sign on the way leaves. A crowd that changes nothing
+    is followed by the most violated term alone, which does.
 
     Parameters
     ----------
@@ -71,21 +74,26 @@ def squared_l1(
     w = start.copy()
     limit = len(w) if max_terms is None else max_terms
     w = _relax(G, h, rho, C, w, np.sign(w))
+    crowd = 1 if max_terms is not None else CROWD
     for _ in range(20 * len(w) + 20):
         used = np.flatnonzero(w)
         gradient = C * (G[:, used] @ w[used] - h)
         norm = float(rho @ np.abs(w))
         excess = np.abs(gradient) / rho - norm
         excess[used] = -np.inf
-        j = int(np.argmax(excess)) if len(w) else 0
+        most = float(excess.max(initial=-np.inf))
         scale = norm + C * float(np.abs(h / rho).max(initial=0.0))
-        if len(used) >= limit or not len(w) or excess[j] <= SLACK * scale:
+        if len(used) >= limit or not len(w) or most <= SLACK * scale:
             break
+        entering = np.argsort(-excess, kind="stable")[:crowd]
+        entering = entering[excess[entering] >= 0.5 * most]
         signs = np.sign(w)
-        signs[j] = -np.sign(gradient[j])
+        signs[entering] = -np.sign(gradient[entering])
         relaxed = _relax(G, h, rho, C, w, signs)
         if np.array_equal(relaxed, w):
-            break
+            if crowd == 1:
+                break
+            crowd = 1
         w = relaxed
     return w
 
@@ -97,7 +105,8 @@ def _relax(G: Array, h: Array, rho: Array, C: float, w: Array, signs: Array) -> 
         if not len(used):
             return np.zeros_like(w)
         sigma = rho[used] * signs[used]
-        matrix = C * G[np.ix_(used, used)] + np.outer(sigma, sigma)
+        matrix = C * G[np.ix_(used, used)]
+        matrix += sigma[:, None] * sigma
         aim = _solve(matrix, C * h[used])
         here = w[used]
         crossing = aim * signs[used] <= 0.0
@@ -171,11 +180,11 @@ def _solve(matrix: Array, side: Array, positive: bool = True) -> Array:
     """matrix^-1 side; the least norm where it has no inverse."""
     try:
         if positive:
-            shifted = matrix.copy()
-            shifted.flat[:: len(matrix) + 1] *= 1.0 + 1e-14
-            return np.asarray(cho_solve(cho_factor(shifted, lower=True), side))
+            matrix.flat[:: len(matrix) + 1] *= 1.0 + 1e-14
+            _, solution, failed = dposv(matrix, side, lower=True)
+            return np.asarray(lstsq(matrix, side)[0] if failed else solution)
         return np.asarray(np.linalg.solve(matrix, side))
-    except (LinAlgError, np.linalg.LinAlgError):
+    except np.linalg.LinAlgError:
         return np.asarray(lstsq(matrix, side)[0])
 
 

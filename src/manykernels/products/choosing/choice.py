@@ -13,8 +13,9 @@ from manykernels.products.base import RankOneKernels
 from manykernels.products.choosing.folds import Mode, ModePath, RowParts
 from manykernels.products.column_generation import ColumnGeneration, smallest_C
 from manykernels.products.fitted import FittedProducts, coefs_of, from_expansion
-from manykernels.products.path import Refit, SparsePath, Terms
+from manykernels.products.path import SparsePath
 from manykernels.products.problem import ProductProblem
+from manykernels.products.refit import Refit, Terms
 from manykernels.solvers.loop import Callback
 
 FOLDS = 5
