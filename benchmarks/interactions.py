@@ -19,7 +19,7 @@ from manykernels.products import (
     RandomizedMirrorDescent,
     RankOneKernels,
 )
-from manykernels.products.base import n_products
+from manykernels.products.indices import n_products
 
 TERMS = 10
 TRAIN, TEST = 500, 1000

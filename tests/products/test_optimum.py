@@ -13,7 +13,7 @@ from manykernels.products import (
     ShiftedEntropy,
     SmoothedHinge,
 )
-from manykernels.products.base import all_products
+from manykernels.products.indices import all_products
 from tests.oracles.optimum import explicit_features, minimum, p_norm
 from tests.products.toys import as_matrices, columns, gaussians, regression
 

@@ -96,3 +96,16 @@ def test_scales_are_remembered_within_the_limit():
 def test_fewer_products_than_asked_for():
     prices = Pricing(RankOneKernels(columns(6, 1)), np.ones(3)).search(np.ones(6), 50)
     assert sorted(prices.products) == [(), (0,), (0, 0)]
+
+
+@pytest.mark.parametrize("size", [1e-30, 1.0, 1e30])
+def test_single_precision_finds_the_same_and_bounds_the_rest(size):
+    X = np.random.default_rng(3).normal(size=(300, 12))
+    base = RankOneKernels(X, normalized=True, around_mean=True)
+    coef = size * np.random.default_rng(4).normal(size=300)
+    coef -= coef.mean()
+    rough = Pricing(base, np.ones(4), 1, single=True).search(coef, 20)
+    exact = Pricing(base, np.ones(4), 1).search(coef, 20)
+    assert rough.products[:10] == exact.products[:10]
+    np.testing.assert_allclose(rough.energies[:10], exact.energies[:10], rtol=1e-10)
+    assert exact.energies[0] <= rough.largest <= exact.energies[0] * (1 + 1e-4)

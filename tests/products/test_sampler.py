@@ -7,11 +7,7 @@ import pytest
 from scipy.stats import chisquare
 
 from manykernels.products import ProductSampler, RankOneKernels
-from manykernels.products.base import (
-    all_products,
-    multiplicity,
-    n_products,
-)
+from manykernels.products.indices import all_products, multiplicity, n_products
 from tests.products.toys import BASES as ALL
 from tests.products.toys import as_matrices, columns, energies
 

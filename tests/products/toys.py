@@ -3,7 +3,7 @@
 import numpy as np
 
 from manykernels.products import DenseKernels, RankOneKernels
-from manykernels.products.base import all_products
+from manykernels.products.indices import all_products
 
 
 def columns(n=12, r=4, seed=0):

@@ -1,84 +1,18 @@
-"""Base kernels on the training rows, and their products as sorted multi-indices."""
+"""Base kernels on the training rows, and the features or matrices of their products."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations_with_replacement
-from math import comb, factorial, prod
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from manykernels.base.arrays import Array, Index
-from manykernels.products.repeats import Product, allows, count_products
+from manykernels.products.indices import Product
 
 FLAT = 1e-12  # variance over mean square, below which it is rounding
-
-
-def n_products(n_base: int, degree: int, limits: Index | None = None) -> int:
-    """Distinct products of at most `degree` base kernels, the empty one included.
-
-    `limits` says how often each base kernel may be a factor.
-
-    Examples
-    --------
-    >>> n_products(100, 3), n_products(1000, 3)
-    (176851, 167668501)
-    >>> n_products(100, 3, np.ones(100))
-    166751
-    """
-    if limits is None:
-        return comb(n_base + degree, degree)
-    return count_products(limits, degree)
-
-
-def multiplicity(product: Product) -> int:
-    """Orders in which a product can be written; all of them are one kernel.
-
-    Examples
-    --------
-    >>> multiplicity((1, 2, 3)), multiplicity((1, 1, 2)), multiplicity(())
-    (6, 3, 1)
-    """
-    repeats = prod(factorial(count) for count in Counter(product).values())
-    return factorial(len(product)) // repeats
-
-
-def all_products(
-    n_base: int, degree: int, limits: Index | None = None
-) -> list[Product]:
-    """Every distinct product, by degree; for small sets and tests.
-
-    Examples
-    --------
-    >>> all_products(2, 2)
-    [(), (0,), (1,), (0, 0), (0, 1), (1, 1)]
-    """
-    return [
-        product
-        for d in range(degree + 1)
-        for product in combinations_with_replacement(range(n_base), d)
-        if allows(limits, product)
-    ]
-
-
-def product_name(product: Product, names: Sequence[str]) -> str:
-    """The factors of a product in words.
-
-    Examples
-    --------
-    >>> product_name((0, 2, 2), ["age", "dose", "time"])
-    'age * time^2'
-    >>> product_name((), [])
-    '1'
-    """
-    if not product:
-        return "1"
-    counts = Counter(product).items()
-    return " * ".join(names[j] + (f"^{c}" if c > 1 else "") for j, c in counts)
 
 
 class BaseKernels(Protocol):
@@ -472,7 +406,7 @@ def products_of_columns(columns: Array, products: Sequence[Product]) -> Array:
     degrees = np.array([len(product) for product in products], dtype=np.intp)
     for degree in np.unique(degrees):
         places = np.flatnonzero(degrees == degree)
-        chosen = np.array([products[i] for i in places], dtype=np.intp)
+        chosen = np.array([products[int(i)] for i in places], dtype=np.intp)
         for factor in chosen.reshape(len(places), degree).T:
             out[:, places] *= columns[:, factor]
     return out

@@ -13,9 +13,10 @@ from manykernels.base.machine import one_blas_thread
 from manykernels.base.stored import storable
 from manykernels.inputs.parameters import SEARCH, check_parameters
 from manykernels.losses.one_score import ScoreLoss
-from manykernels.products.base import Product, RankOneKernels
+from manykernels.products.base import RankOneKernels
 from manykernels.products.choosing.folds import Mode, ModePath, ModePoint, RowParts
 from manykernels.products.fitted import FittedProducts, from_expansion
+from manykernels.products.indices import Product
 from manykernels.products.problem import ProductProblem
 from manykernels.products.restricted import backtrack, simplex_quadratic
 from manykernels.solvers.loop import Callback

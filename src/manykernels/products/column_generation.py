@@ -12,7 +12,8 @@ import numpy as np
 from manykernels.base.machine import one_blas_thread
 from manykernels.base.stored import storable
 from manykernels.inputs.parameters import SEARCH, check_parameters
-from manykernels.products.base import BaseKernels, Product, RankOneKernels
+from manykernels.products.base import BaseKernels, RankOneKernels
+from manykernels.products.indices import Product
 from manykernels.products.pricing import AFFORDABLE, Pricing
 from manykernels.products.problem import ProductExpansion, ProductProblem
 from manykernels.products.restricted import (

@@ -391,7 +391,7 @@ class PolynomialMKLClassifier(ClassifierMixin, PolynomialMKL):
         rows = TrainingLabels.of(X, y, sample_weight, owner=type(self).__name__)
         kept, weights = choose_weights(self, X, sample_weight)
         X = X if weights is None else X[kept]
-        ready = prepare(self, X, given, weights)[0]
+        ready = prepare(self, X, given, weights)[-1]
         positive = [1] if len(rows.classes) == 2 else range(len(rows.classes))
         fits = []
         for k in positive:

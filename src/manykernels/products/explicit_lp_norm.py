@@ -13,7 +13,8 @@ from manykernels.base.arrays import Array
 from manykernels.base.machine import require_memory
 from manykernels.base.stored import storable
 from manykernels.norms.group import LpGroupNorm, p_norm
-from manykernels.products.base import BaseKernels, Product, RankOneKernels, all_products
+from manykernels.products.base import BaseKernels, RankOneKernels
+from manykernels.products.indices import Product, all_products
 from manykernels.products.machine import InnerSolver
 from manykernels.products.problem import ProductExpansion, ProductProblem
 from manykernels.solvers.loop import Callback, Iterate, Resumable, SolveResult, run

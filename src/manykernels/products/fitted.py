@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from manykernels.base.arrays import Array, Index
-from manykernels.products.base import Product, RankOneKernels, inverse_sizes
+from manykernels.products.base import RankOneKernels, inverse_sizes
+from manykernels.products.indices import Product
 from manykernels.products.problem import ProductExpansion, ProductProblem
 from manykernels.products.refit import Terms
 from manykernels.solvers.loop import SolveResult
@@ -27,6 +28,10 @@ class FittedProducts:
     intercept: float
     factors: np.ndarray  # theta_i / rho_i^2 of the expansion's own products
     criterion: float = 0.0  # less is better, where models are compared at all
+
+    def beats(self, other: FittedProducts) -> bool:
+        """Whether it is to be preferred to a fit of the same rows that came first."""
+        return self.criterion < other.criterion
 
     @property
     def expansion(self) -> ProductExpansion:

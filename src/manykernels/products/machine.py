@@ -14,7 +14,8 @@ from scipy.linalg import cho_factor, cho_solve
 
 from manykernels.base.arrays import Array
 from manykernels.losses.one_score import ScoreLoss
-from manykernels.products.base import BaseKernels, Product, RankOneKernels
+from manykernels.products.base import BaseKernels, RankOneKernels
+from manykernels.products.indices import Product
 from manykernels.products.problem import ProductExpansion, ProductProblem
 
 NEWTON_STEPS = 100

@@ -21,7 +21,7 @@ from manykernels.base.stored import (
     storable,
 )
 from manykernels.kernels import KernelSet
-from manykernels.products.base import Product, product_name
+from manykernels.products.indices import Product, product_name
 
 ROWS = 4096  # evaluated at a time
 ALREADY_CENTERED = 0.25  # standard deviations between the mean and zero
@@ -73,7 +73,7 @@ class ColumnScale:
     def choices(
         cls, X: Array, standardize: bool | str = "auto", weights: Array | None = None
     ) -> list[ColumnScale]:
-        """The scale of `fit`, and one that keeps the zeros which it may be wrong about.
+        """The scale of `fit`, after one that keeps zeros which it may be wrong about.
 
         Zero is the end of the range of an income, and may be natural or not.
         """
@@ -87,7 +87,7 @@ class ColumnScale:
         squares = np.average(np.square(X[:, doubt]), axis=0, weights=weights)
         shift, factor = scale.shift.copy(), scale.factor.copy()
         shift[doubt], factor[doubt] = 0.0, 1.0 / np.sqrt(squares) / unit[doubt]
-        return [scale, cls(shift, factor)]
+        return [cls(shift, factor), scale]
 
     def apply(self, X: Array, columns: Any = slice(None)) -> Array:
         """Some columns of X, scaled."""

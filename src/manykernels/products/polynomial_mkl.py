@@ -24,10 +24,11 @@ from manykernels.base.stored import (
 from manykernels.files import Saved, by_weight, certificate
 from manykernels.inputs.reporting import warn_unless_converged
 from manykernels.kernels import reads_matrices
-from manykernels.products.base import Product, RankOneKernels, product_name
+from manykernels.products.base import RankOneKernels
 from manykernels.products.blend import BlendedProducts
 from manykernels.products.choosing.choice import ChosenProducts
 from manykernels.products.fitted import FittedProducts
+from manykernels.products.indices import Product, product_name
 from manykernels.products.model import (
     InteractionTable,
     MonomialModel,

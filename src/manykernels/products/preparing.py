@@ -28,12 +28,11 @@ from manykernels.kernels import KernelSet, reads_matrices
 from manykernels.losses.one_score import ScoreLoss, Weighted
 from manykernels.products.base import BaseKernels, DenseKernels, RankOneKernels
 from manykernels.products.blend import ProductBlend
-from manykernels.products.choosing.choice import WORTH
 from manykernels.products.column_generation import ColumnGeneration
 from manykernels.products.fit import ProductFit
 from manykernels.products.fitted import FittedProducts
+from manykernels.products.indices import useful_powers
 from manykernels.products.model import ColumnScale, single_features
-from manykernels.products.repeats import useful_powers
 
 # What both estimators take; each adds its own.
 MOST_DEGREE = 100  # products of more kernels than that are rounding
@@ -91,7 +90,7 @@ def prepare(
                 None,
                 estimator.column_names(),
             )
-            for s in (scales if chosen else scales[:1])
+            for s in (scales if chosen else scales[-1:])
         ]
     return [_prepare_kernels(estimator, X, given)]
 
@@ -119,16 +118,16 @@ def fit_best(
 ) -> tuple[Prepared, FittedProducts]:
     """The way to prepare the columns whose model is best, and that model.
 
-    Of models that predict alike it is the shorter one.
+    Later ways must be better than earlier ones.
     """
-    fits = []
-    for ready in options:
-        fits.append((ready, fit(ready)))
-        if fits[-1][1].result.stopped:
+    best = options[0], fit(options[0])
+    for ready in options[1:]:
+        if best[1].result.stopped:
             break
-    enough = min(fitted.criterion for _, fitted in fits) + WORTH
-    good = [pair for pair in fits if pair[1].criterion <= enough]
-    return min(good, key=lambda pair: len(pair[1].products))
+        fitted = fit(ready)
+        if not fitted.result.stopped and fitted.beats(best[1]):
+            best = ready, fitted
+    return best
 
 
 def _rank_one(

@@ -22,12 +22,11 @@ from manykernels.base.arrays import Array
 from manykernels.base.machine import allowed_bytes, available_threads, one_blas_thread
 from manykernels.products.base import (
     BaseKernels,
-    Product,
     RankOneKernels,
     inverse_sizes,
     multiply_columns,
 )
-from manykernels.products.repeats import allows, bar
+from manykernels.products.indices import Product, allows, bar
 
 # Multiply-adds of one exhaustive look, some ten seconds on two cores.
 AFFORDABLE = 4e11
@@ -124,6 +123,17 @@ class Pricing:
         power : float, optional
             Sum energies^power over all products as well.
         """
+        if not self._single:
+            return self._search(coef, top, power)
+        length = float(np.linalg.norm(coef)) or 1.0  # squares of tiny ones have no room
+        found = self._search(coef / length, top, power)
+        square, total = length * length, found.power_sum
+        if total is not None and power is not None:
+            total *= square**power
+        energies = square * found.energies
+        return Prices(found.products, energies, square * found.largest, total)
+
+    def _search(self, coef: Array, top: int, power: float | None) -> Prices:
         weighted = self.base.weigh(coef)
         found = BestProducts(
             self.base, self.rho, top, power if self.exhaustive else None
@@ -207,16 +217,12 @@ class Pricing:
         columns = self._columns
         first = prefix[-1] if prefix else 0
         v = weighted * multiply_columns(self.base.columns, prefix)
-        # Of unit length, which single precision has room for.
-        length = float(np.linalg.norm(v)) if self._single else 1.0
-        v = (v / (length or 1.0)).astype(columns.dtype, copy=False)
+        v = v.astype(columns.dtype, copy=False)
         for row in range(first, self.base.n_base, TILE):
             rows = slice(row, row + TILE)
             values = self._product(columns[:, rows], columns[:, row:], v)
             if self.base.normalized:
                 values *= self._tile_scales(prefix, row)
-            if self._single:
-                values = values * length
             if self.base.limits is not None:
                 bar(values, prefix, row, self.base.limits)
             yield Tile(prefix, row, row, values)

@@ -9,7 +9,8 @@ from scipy.optimize import minimize_scalar
 
 from manykernels.base.arrays import Array, Index
 from manykernels.losses.one_score import ScoreLoss, SquaredError
-from manykernels.products.base import BaseKernels, Product, n_products
+from manykernels.products.base import BaseKernels
+from manykernels.products.indices import Product, n_products
 from manykernels.solvers.problem import Expansion
 
 

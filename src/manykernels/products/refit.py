@@ -12,7 +12,8 @@ from scipy.special import gammaln
 
 from manykernels.base.arrays import Array, Index
 from manykernels.losses.one_score import ScoreLoss, normal_deviance
-from manykernels.products.base import Product, RankOneKernels
+from manykernels.products.base import RankOneKernels
+from manykernels.products.indices import Product
 from manykernels.products.pricing import Pricing
 from manykernels.products.problem import ProductExpansion, ProductProblem
 from manykernels.products.restricted import backtrack
@@ -257,7 +258,7 @@ def fewer_and_fewer(Z: Array, y: Array) -> Iterator[tuple[Index, float]]:
     """
     kept = _independent(Z)
     # The columns and y in a basis of their own: as many rows as columns.
-    small = np.linalg.qr(np.column_stack([Z[:, kept], y]), mode="r")
+    small = _triangle(np.column_stack([Z[:, kept], y]))
     aim, rows = small[:, -1], len(small)
     Q, R = np.eye(rows, len(kept)), small[: len(kept), :-1]
     squares = float(np.square(aim[len(kept) :]).sum())
@@ -276,8 +277,13 @@ def _independent(Z: Array) -> Index:
     """Columns that are no sum of multiples of those before them."""
     kept = np.arange(Z.shape[1])
     while True:
-        left = np.abs(np.diag(np.linalg.qr(Z[:, kept], mode="r")))
+        left = np.abs(np.diag(_triangle(Z[:, kept])))
         adds = left > DEPENDENT * np.linalg.norm(Z[:, kept], axis=0)
         if adds.all():
             return kept
         kept = kept[adds]
+
+
+def _triangle(Z: Array) -> Array:
+    """R of Z = Q R."""
+    return np.asarray(np.linalg.qr(Z, mode="r"))

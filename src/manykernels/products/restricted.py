@@ -13,7 +13,8 @@ from scipy.linalg import lstsq
 from scipy.linalg.lapack import dposv
 
 from manykernels.base.arrays import Array, Index
-from manykernels.products.base import Product, RankOneKernels
+from manykernels.products.base import RankOneKernels
+from manykernels.products.indices import Product
 from manykernels.products.machine import InnerSolver, combined
 from manykernels.products.problem import ProductProblem
 

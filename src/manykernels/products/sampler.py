@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from manykernels.base.arrays import Array
-from manykernels.products.base import BaseKernels, Product, multiplicity
+from manykernels.products.base import BaseKernels
+from manykernels.products.indices import Product, multiplicity
 
 
 class Draw(NamedTuple):

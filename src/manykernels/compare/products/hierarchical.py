@@ -13,7 +13,8 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from manykernels.base.arrays import Array
-from manykernels.products.base import Product, RankOneKernels
+from manykernels.products.base import RankOneKernels
+from manykernels.products.indices import Product
 from manykernels.products.problem import ProductExpansion, ProductProblem
 from manykernels.solvers.loop import Callback, Iterate, SolveResult, State, run
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from manykernels.base.arrays import Array
-from manykernels.products.base import BaseKernels, Product
+from manykernels.products.base import BaseKernels
+from manykernels.products.indices import Product
 from manykernels.products.mirror_descent import MirrorSearch, RandomizedMirrorDescent
 from manykernels.products.problem import ProductExpansion, ProductProblem
 from manykernels.products.sampler import Draw, ProductSampler

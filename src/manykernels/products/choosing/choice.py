@@ -13,6 +13,7 @@ from manykernels.products.base import RankOneKernels
 from manykernels.products.choosing.folds import Mode, ModePath, RowParts
 from manykernels.products.column_generation import ColumnGeneration, smallest_C
 from manykernels.products.fitted import FittedProducts, coefs_of, from_expansion
+from manykernels.products.indices import n_products
 from manykernels.products.path import SparsePath
 from manykernels.products.problem import ProductProblem
 from manykernels.products.refit import Refit, Terms
@@ -29,7 +30,8 @@ ROUGH = 1e-2  # relative gap of models that are only judged
 LISTS_WORK = 1e12  # multiply-adds for lists on folds
 LOOKS = 40  # at all products, for one list
 WORTH = 0.01  # of the null loss: what a long model must gain on a short list
-SURE = 1.65  # standard errors that a model must gain on none: 5 % by luck
+SURE = 2.0  # standard errors that a model must gain on none
+LIKELY = 1.0  # standard errors that another zero of the columns must gain
 
 
 class Judged(NamedTuple):
@@ -44,6 +46,13 @@ class ChosenProducts(FittedProducts):
     """The best of several ways to learn, and what left-out rows said of each."""
 
     judged: tuple[Judged, ...] = ()  # the chosen one first
+    losses: Array | None = None  # of left-out rows by the chosen one
+
+    def beats(self, other: FittedProducts) -> bool:
+        """Whether left-out rows are likely to be predicted better."""
+        assert isinstance(other, ChosenProducts)
+        assert self.losses is not None and other.losses is not None
+        return gains_surely(self.losses, other.losses, LIKELY)
 
 
 @dataclass(frozen=True)
@@ -117,7 +126,7 @@ class Choice:
 
     def _shrunken(self, table: RowParts) -> Candidate:
         """p = 1 at the C that predicts left-out rows best."""
-        mode = Mode(1.0, tuple(self.problem.rho[: SHRUNKEN_DEGREE + 1]))
+        mode = Mode(1.0, tuple(searched_rho(self.problem)[: SHRUNKEN_DEGREE + 1]))
         rough = replace(self.solver, tol=max(self.solver.tol, ROUGH))
         path = ModePath(rough, table, mode, self.callback, self.rng)
         point = path.best(_growing(smallest_C(self.problem.base)), PATIENCE, SLACK)
@@ -175,17 +184,44 @@ def _chosen(candidates: list[Candidate]) -> ChosenProducts:
     none, best = candidates[0], candidates[0]
     for candidate in candidates[1:]:
         if best is none:
-            better = _surely_gains(candidate, none)
+            better = gains_surely(candidate.losses, none.losses, SURE)
         else:
             better = _gain(candidate, best.losses, none) > WORTH
         best = candidate if better else best
     order = [best, *(c for c in candidates if c is not best)]
     judged = tuple(Judged(c.name, 1.0 - _gain(c, none.losses, none)) for c in order)
     found = {**vars(best.fitted), "criterion": judged[0].loss}
-    return ChosenProducts(**found, judged=judged)
+    return ChosenProducts(**found, judged=judged, losses=best.losses)
 
 
-def _surely_gains(candidate: Candidate, none: Candidate) -> bool:
-    gains = none.losses - candidate.losses
+def gains_surely(losses: Array, others: Array, errors: float) -> bool:
+    """Whether rows lose less on average, by so many standard errors.
+
+    Examples
+    --------
+    >>> gains_surely(np.array([1.0, 2.0, 1.0]), np.array([2.0, 3.0, 2.5]), 2.0)
+    True
+    """
+    gains = others - losses
     gains = gains[np.isfinite(gains)]
-    return float(gains.mean()) > SURE * float(gains.std()) / np.sqrt(len(gains))
+    return bool(gains.mean() > errors * gains.std() / np.sqrt(len(gains)))
+
+
+def searched_rho(problem: ProductProblem) -> Array:
+    r"""rho times :math:`\sqrt{\log 2 N_d / \log 2 N_1}`, N_d the products of degree d.
+
+    The best of N products of noise has a pull of about the square root of 2 log 2N: so
+    much more must a product of two pull to be as credible as a column.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(20, 100))
+    >>> searched_rho(ProductProblem(RankOneKernels(X), X[:, 0], np.ones(4))).round(2)
+    array([1.  , 1.  , 1.32, 1.55])
+    """
+    base, rho = problem.base, np.asarray(problem.rho, dtype=float)
+    counts = np.diff(
+        [0] + [n_products(base.n_base, d, base.limits) for d in range(len(rho))]
+    )
+    prices = np.log(2.0 * np.maximum(counts, 1.0))
+    return np.asarray(rho * np.sqrt(np.maximum(prices / prices[1:2].max(), 1.0)))

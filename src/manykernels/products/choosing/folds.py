@@ -116,7 +116,8 @@ class ModePath:
         """The least C with a loss near the least; the path ends when no C is better.
 
         Near means to gain all but a share `slack` of the most that can be gained on a
-        score of zero.
+        score of zero. A path that is flat so far, within that share of the loss of
+        zero, goes on.
         """
         loss, target = self.table.problem.loss, self.table.judged_target
         loss = loss.take(self.table.judged)
@@ -127,7 +128,7 @@ class ModePath:
             found.append((float(loss.value(point.scores, target).mean()), point))
             since = 0 if found[-1][0] < least else since + 1
             least = min(least, found[-1][0])
-            if since >= patience:
+            if since >= patience and found[-1][0] > least + slack * null:
                 break
         enough = least + slack * max(null - least, 0.0)
         return next(point for value, point in found if value <= enough)

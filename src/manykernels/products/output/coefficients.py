@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from manykernels.base.arrays import Array
-from manykernels.products.base import Product, product_name
+from manykernels.products.indices import Product, product_name
 from manykernels.products.model import ColumnScale, MonomialModel, term_kind
 
 Polynomial = dict[Product, Array]  # coefficients of every output by monomial

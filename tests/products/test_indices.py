@@ -12,8 +12,7 @@ from manykernels.products import (
     ProductProblem,
     RankOneKernels,
 )
-from manykernels.products.base import all_products, n_products
-from manykernels.products.repeats import allows, useful_powers
+from manykernels.products.indices import all_products, allows, n_products, useful_powers
 
 RNG = np.random.default_rng(0)
 COIN = (RNG.random((400, 12)) < 0.5).astype(float)

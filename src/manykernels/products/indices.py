@@ -1,12 +1,15 @@
-"""How often a column may be a factor of a product.
+"""Products of base kernels as sorted indices: how many, which ones, their names.
 
 x^2 = x for a column of zeros and ones: with it as a square, a term has several names.
+So it may be limited how often a column is a factor.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import combinations_with_replacement
+from math import comb, factorial, prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +17,69 @@ from numpy.typing import NDArray
 from manykernels.base.arrays import Array, Index
 
 Product = tuple[int, ...]
+
+
+def n_products(n_base: int, degree: int, limits: Index | None = None) -> int:
+    """Distinct products of at most `degree` base kernels, the empty one included.
+
+    `limits` says how often each base kernel may be a factor.
+
+    Examples
+    --------
+    >>> n_products(100, 3), n_products(1000, 3)
+    (176851, 167668501)
+    >>> n_products(100, 3, np.ones(100))
+    166751
+    """
+    if limits is None:
+        return comb(n_base + degree, degree)
+    return count_products(limits, degree)
+
+
+def multiplicity(product: Product) -> int:
+    """Orders in which a product can be written; all of them are one kernel.
+
+    Examples
+    --------
+    >>> multiplicity((1, 2, 3)), multiplicity((1, 1, 2)), multiplicity(())
+    (6, 3, 1)
+    """
+    repeats = prod(factorial(count) for count in Counter(product).values())
+    return factorial(len(product)) // repeats
+
+
+def all_products(
+    n_base: int, degree: int, limits: Index | None = None
+) -> list[Product]:
+    """Every distinct product, by degree; for small sets and tests.
+
+    Examples
+    --------
+    >>> all_products(2, 2)
+    [(), (0,), (1,), (0, 0), (0, 1), (1, 1)]
+    """
+    return [
+        product
+        for d in range(degree + 1)
+        for product in combinations_with_replacement(range(n_base), d)
+        if allows(limits, product)
+    ]
+
+
+def product_name(product: Product, names: Sequence[str]) -> str:
+    """The factors of a product in words.
+
+    Examples
+    --------
+    >>> product_name((0, 2, 2), ["age", "dose", "time"])
+    'age * time^2'
+    >>> product_name((), [])
+    '1'
+    """
+    if not product:
+        return "1"
+    counts = Counter(product).items()
+    return " * ".join(names[j] + (f"^{c}" if c > 1 else "") for j, c in counts)
 
 
 def useful_powers(columns: Array, degree: int) -> Index:
