@@ -103,7 +103,8 @@ bench: $(INSTALLED) $(CACHE_READY)
 docs: $(INSTALLED_DOCS) $(CACHE_READY)
 	rm -rf docs/api/generated
 	$(BIN)/python -m sphinx --builder html --jobs auto --nitpicky \
-		--fail-on-warning --keep-going docs docs/_build/html
+		--fail-on-warning --keep-going --doctree-dir docs/_build/doctrees \
+		docs docs/_build/html
 
 docs-test: $(INSTALLED_DEV)
 	$(BIN)/python -m pytest -n auto tests/site

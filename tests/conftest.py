@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import wraps
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from sklearn.model_selection import train_test_split
 from threadpoolctl import threadpool_limits
 
 from manykernels.datasets._files import data_root
+from tests.browser import open_browser
 
 # The first call of a compiled function takes seconds: no deadline for one example.
 settings.register_profile(
@@ -64,6 +66,13 @@ def data_dir() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no data folder {folder}; name one with MANYKERNELS_DATA")
     return folder
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A headless browser; skips the test when there is none."""
+    with open_browser(tmp_path_factory.mktemp("profile")) as driver:
+        yield driver
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from manykernels.norms import (
     SquaredPNorm,
     SumOf,
 )
-from manykernels.norms.regularizers import term_codes
+from manykernels.norms.terms import term_codes
 
 REGULARIZERS: list[Regularizer] = [
     SquaredL2(),

@@ -62,6 +62,14 @@ class Bank(ABC):
         What a checkpoint knows it by.
     nugget : Nugget or None
         What was taken from the diagonals of the kernels, see `NuggetBank`.
+
+    Examples
+    --------
+    >>> bank = GramBank(np.array([[[2.0, 1.0]], [[1.0, 2.0]]]), ["given"])
+    >>> isinstance(bank, Bank), bank.n_rows, bank.n_blocks
+    (True, 2, 1)
+    >>> bank.scores(np.array([[1.0], [0.0]]), np.array([0.5])).tolist()
+    [[1.0], [0.5]]
     """
 
     stores_values: bool = False

@@ -39,7 +39,20 @@ logger = logging.getLogger(__name__)
 
 
 class GramFileError(ValueError):
-    """A file that is not the Gram stack which its folder promises."""
+    """A file that is not the Gram stack which its folder promises.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "values.gram"
+    ...     _ = path.write_bytes(b"something else")
+    ...     try:
+    ...         GramFile(path, (2, 1, 2), "float64")[np.array([0, 1])]
+    ...     except GramFileError as error:
+    ...         print("refused")
+    refused
+    """
 
 
 class GramFile:

@@ -27,7 +27,13 @@ SINGLE, CLOSING = "SU", "SUEL"  # chunks of one token; tokens behind which a chu
 
 
 class Chunk(NamedTuple):
-    """A type and the positions begin, ..., end - 1."""
+    """A type and the positions begin, ..., end - 1.
+
+    Examples
+    --------
+    >>> Chunk("NP", 0, 2) == chunks(["B-NP", "I-NP", "O"])[0]
+    True
+    """
 
     type: str
     begin: int
@@ -35,7 +41,14 @@ class Chunk(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """How many there are, how many were found, how many of these are right."""
+    """How many there are, how many were found, how many of these are right.
+
+    Examples
+    --------
+    >>> counts = Counts(true=4, found=2, right=1)
+    >>> counts.precision, counts.recall, round(counts.f1, 3)
+    (0.5, 0.25, 0.333)
+    """
 
     true: int
     found: int
@@ -59,7 +72,16 @@ class Counts(NamedTuple):
 
 @dataclass(frozen=True)
 class Report:
-    """Counts of everything, and of every type; printed as a table in percent."""
+    """Counts of everything, and of every type; printed as a table in percent.
+
+    Examples
+    --------
+    >>> print(chunk_report([["B-NP", "I-NP", "B-VP"]], [["B-NP", "I-NP", "O"]]))
+           precision  recall      f1     true    found
+    NP        100.00  100.00  100.00        1        1
+    VP          0.00    0.00    0.00        1        0
+    total     100.00   50.00   66.67        2        1
+    """
 
     total: Counts
     by_type: dict[str, Counts]

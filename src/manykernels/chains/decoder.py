@@ -21,7 +21,14 @@ Labels = NDArray[np.int64]
 
 
 class Marginals(NamedTuple):
-    """Probabilities under p(y) proportional to exp(score)."""
+    """Probabilities under p(y) proportional to exp(score).
+
+    Examples
+    --------
+    >>> found = marginals(np.zeros((2, 2)), np.zeros((2, 2)))
+    >>> found.labels.tolist(), found.pairs.tolist()
+    ([[0.5, 0.5], [0.5, 0.5]], [[0.25, 0.25], [0.25, 0.25]])
+    """
 
     labels: Array  # (positions, labels): P(y_t = k)
     pairs: Array  # as the transitions: expected number of times that k follows j

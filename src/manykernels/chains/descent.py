@@ -24,7 +24,7 @@ from manykernels.hot.chain import (
     spom_pass,
     sum_space,
 )
-from manykernels.norms.regularizers import term_codes
+from manykernels.norms.terms import term_codes
 
 
 @storable(

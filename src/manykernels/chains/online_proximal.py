@@ -123,6 +123,15 @@ class OnlineProximal:
     Martins, Smith, Xing, Aguiar, Figueiredo: Online Learning of Structured Predictors
     with Multiple Kernels, AISTATS 2011, Algorithm 1. Xiao: Dual Averaging Methods for
     Regularized Stochastic Learning and Online Optimization, JMLR 2010.
+
+    Examples
+    --------
+    >>> import manykernels as mk
+    >>> X = [[{"word": "the"}, {"word": "cat"}], [{"word": "a"}, {"word": "dog"}]]
+    >>> y = [["det", "noun"], ["det", "noun"]]
+    >>> solver = OnlineProximal(epochs=5, update="dual_averaging", random_state=0)
+    >>> mk.SequenceLabeler(solver=solver).fit(X, y).predict(X[:1])[0].tolist()
+    ['det', 'noun']
     """
 
     epochs: int = 20

@@ -15,8 +15,8 @@ from manykernels.base.arrays import Array, Values
 from manykernels.base.stored import Floats, storable
 from manykernels.chains.losses import ChainLoss
 from manykernels.chains.scores import ChainScores
-from manykernels.norms.regularizers import (
-    Regularizer,
+from manykernels.norms.regularizers import Regularizer
+from manykernels.norms.terms import (
     Term,
     kernel_weights,
     regularizer_value,

@@ -55,6 +55,15 @@ class SPOM:
     ----------
     Martins, Smith, Xing, Aguiar, Figueiredo: Online Learning of Structured Predictors
     with Multiple Kernels, AISTATS 2011, Algorithm 3.
+
+    Examples
+    --------
+    >>> import manykernels as mk
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = mk.MKLClassifier("rbf; linear", p=1.5, solver=SPOM(20, random_state=0))
+    >>> model.fit(X, y).score(X, y) > 0.9, model.duality_gap_ > 0.0
+    (True, True)
     """
 
     epochs: int = 50

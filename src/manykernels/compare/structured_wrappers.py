@@ -54,6 +54,22 @@ class StructuredWrapper:
     rate : float
         Length of the gradient's first step, relative to its largest entry.
     random_state : int, Generator or None
+
+    Examples
+    --------
+    >>> from manykernels.chains.problem import ChainBlocks, ChainProblem, chain_terms
+    >>> from manykernels.chains import StructuredHinge
+    >>> from manykernels.norms import SparseMKL
+    >>> X = np.repeat(np.eye(2), 4, axis=0)
+    >>> blocks = ChainBlocks.of([X @ X.T, np.eye(8)])
+    >>> starts, labels = np.array([0, 4, 8]), np.repeat([0, 1], 4)
+    >>> terms = chain_terms(SparseMKL(), 2, "fixed")
+    >>> problem = ChainProblem(
+    ...     blocks, starts, labels, 2, StructuredHinge(), terms, 1.0, np.ones(2)
+    ... )
+    >>> found = StructuredWrapper(rounds=3, random_state=0).solve(problem)
+    >>> bool(found.kernel_weights[0] > found.kernel_weights[1])
+    True
     """
 
     rule: str = "gauss_seidel"

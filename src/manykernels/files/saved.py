@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from manykernels.base.documented import Documented
 from manykernels.base.quoted import quoted
 from manykernels.base.stored import Fields, Maybe, check_fields, one_line
 from manykernels.files.container import (
@@ -34,7 +35,7 @@ KERNELS = ("kernels", "base_kernels")
 SHOWN = ("p", "C", "loss", "solver", "tol", "storage")  # in a summary, also defaults
 
 
-class Saved:
+class Saved(Documented):
     """Mixin: `save` for estimators, and what `load` needs to know about them.
 
     A subclass declares its fitted attributes in `_stored`; those that need not be there

@@ -37,7 +37,7 @@ NEWTON_STEPS = 100  # never needed: a step at least divides the excess by e
 
 
 class TermCodes(NamedTuple):
-    """Regularizer terms as arrays; see `manykernels.norms.regularizers.Term`."""
+    """Regularizer terms as arrays; see `manykernels.norms.terms.Term`."""
 
     kinds: NDArray[np.int64]
     weights: NDArray[np.float64]

@@ -22,6 +22,14 @@ class ResidualDual(NamedTuple):
     r"""The conjugate :math:`tube |u| + soft\, u^2 / 2 - u y`, :math:`|u| \le limit`.
 
     What losses of the residual s - y are made of, per row and output.
+
+    Examples
+    --------
+    >>> from manykernels.losses import EpsilonInsensitive, Huber
+    >>> EpsilonInsensitive(0.1).residual_dual
+    ResidualDual(tube=0.1, soft=0.0, limit=1.0)
+    >>> Huber(threshold=2.0).residual_dual
+    ResidualDual(tube=0.0, soft=1.0, limit=2.0)
     """
 
     tube: float
@@ -30,7 +38,14 @@ class ResidualDual(NamedTuple):
 
 
 class ResidualRows(NamedTuple):
-    """What residuals are measured from, and where only scores that are too low cost."""
+    """What residuals are measured from, and where only scores that are too low cost.
+
+    Examples
+    --------
+    >>> from manykernels.losses import CensoredEpsilonInsensitive, EpsilonInsensitive
+    >>> EpsilonInsensitive().residual_rows(np.array([[1.0], [2.0]])).one_sided.tolist()
+    [False, False]
+    """
 
     values: Array  # (rows, outputs)
     one_sided: NDArray[np.bool_]  # (rows,); dual points are not negative there
@@ -66,6 +81,15 @@ class Loss(ABC):
         Whether softmax(scores) are the probabilities that the loss learns.
     compiled_gradient : (int, float) or None
         Code and parameter by which :mod:`manykernels.hot.svrg` knows the gradient.
+
+    Examples
+    --------
+    >>> from manykernels.losses import Softmax
+    >>> loss, scores, target = Softmax(), np.array([[2.0, 0.0]]), np.array([1])
+    >>> dual = -loss.gradient(scores, target)
+    >>> both = loss.value(scores, target) + loss.conjugate(dual, target)
+    >>> np.allclose(both, -(scores * dual).sum(axis=1))
+    True
     """
 
     name: ClassVar[str]

@@ -23,6 +23,8 @@ from manykernels.norms.regularizers import (
     SquaredL2,
     SquaredPNorm,
     SumOf,
+)
+from manykernels.norms.terms import (
     Term,
     kernel_weights,
     regularizer_value,

@@ -21,6 +21,12 @@ class BaseKernels(Protocol):
     The energy of a product is a' K a. It is a function of
     <weigh(a), product of columns>, whatever the kernels are, so that one pricing
     oracle serves all of them.
+
+    Examples
+    --------
+    >>> base: BaseKernels = RankOneKernels(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    >>> base.n_base, base.n_rows, base.columns.shape
+    (2, 2, (2, 2))
     """
 
     @property

@@ -39,7 +39,17 @@ class Member(NamedTuple):
 
 @dataclass(frozen=True)
 class BlendedProducts(FittedProducts):
-    """The blend as one model; C and result are those of the member with most weight."""
+    """The blend as one model; C and result are those of the member with most weight.
+
+    Examples
+    --------
+    >>> from manykernels.products import ProductProblem, RankOneKernels
+    >>> X = np.random.default_rng(0).normal(size=(60, 4))
+    >>> problem = ProductProblem(RankOneKernels(X), X[:, 0] * X[:, 1], np.ones(3))
+    >>> found = ProductBlend(folds=3, random_state=0).solve(problem)
+    >>> found.products[0], len(found.members) > 0
+    ((0, 1), True)
+    """
 
     members: tuple[Member, ...] = ()
 

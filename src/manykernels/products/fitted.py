@@ -17,7 +17,18 @@ from manykernels.solvers.loop import SolveResult
 
 @dataclass(frozen=True)
 class FittedProducts:
-    """What a fit found: the solution at C, and terms for rank-one kernels."""
+    """What a fit found: the solution at C, and terms for rank-one kernels.
+
+    Examples
+    --------
+    >>> from manykernels.products import ProductFit
+    >>> X = np.random.default_rng(0).normal(size=(60, 5))
+    >>> y = 3.0 * X[:, 0] * X[:, 3]
+    >>> problem = ProductProblem(RankOneKernels(X), y, np.ones(3), p=1)
+    >>> found = ProductFit().solve(problem)
+    >>> found.products, found.coefs.round(2).tolist()
+    (((0, 3),), [3.0])
+    """
 
     C: float
     result: SolveResult

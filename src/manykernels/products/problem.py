@@ -20,6 +20,12 @@ class ProductExpansion(Expansion):
 
     f = intercept + sum_i weights_i / rho_i^2 K_i coef over `products`; weights are
     non-negative with ||weights||_nu <= 1.
+
+    Examples
+    --------
+    >>> model = ProductExpansion.zero(3)
+    >>> model.products, model.intercept, model.coef.shape
+    ((), 0.0, (3, 1))
     """
 
     products: tuple[Product, ...] = ()

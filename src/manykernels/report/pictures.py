@@ -41,6 +41,13 @@ def plot_weights(
         What each kernel belongs to, for instance its view.
     limit : int
         Kernels with a bar of their own; the others share one bar per group.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> figure = plot_weights(Figure().subplots(), ["a", "b"], [0.2, 0.8])
+    >>> [text.get_text() for text in figure.axes[0].get_yticklabels()]
+    ['b', 'a']
     """
     groups = [""] * len(names) if groups is None else list(groups)
     _require_equal_lengths(names, weights, groups)
@@ -71,6 +78,14 @@ def plot_convergence(ax: Axes, history: Sequence[Epoch]) -> Any:
     """Draw the best objective and the certified lower bound after every epoch.
 
     The optimum lies in the shaded band between the two.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from manykernels.solvers import Epoch
+    >>> lines = [Epoch(1, 0.1, 2.0, 0.5, 100), Epoch(2, 0.2, 1.5, 0.1, 200)]
+    >>> plot_convergence(Figure().subplots(), lines).axes[0].get_ylabel()
+    'objective'
     """
     epochs, best, bound = _certificate(history)
     ax.plot(epochs, best, "o-", color=COLORS[0], ms=3, label="objective")
@@ -87,7 +102,16 @@ def plot_convergence(ax: Axes, history: Sequence[Epoch]) -> Any:
 
 
 def plot_gap(ax: Axes, history: Sequence[Epoch], tol: float | None = None) -> Any:
-    """Draw the certified relative gap after every epoch, and the tolerance."""
+    """Draw the certified relative gap after every epoch, and the tolerance.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from manykernels.solvers import Epoch
+    >>> lines = [Epoch(1, 0.1, 2.0, 0.5, 100), Epoch(2, 0.2, 1.5, 0.1, 200)]
+    >>> plot_gap(Figure().subplots(), lines, tol=0.01).axes[0].get_yscale()
+    'log'
+    """
     epochs = [line.epoch for line in history]
     gaps = [line.gap for line in history]
     ax.plot(epochs, gaps, "o-", color=COLORS[2], ms=3)
@@ -230,6 +254,14 @@ def plot_model(model: Any) -> Figure:
 
     Interactions where it has some; weights and convergence where the history says how
     far the optimum is; else the weights of its kernels or templates.
+
+    Examples
+    --------
+    >>> import manykernels as mk
+    >>> X = np.random.default_rng(0).normal(size=(40, 2))
+    >>> figure = plot_model(mk.MKLRegressor("rbf@0; rbf@1").fit(X, X[:, 0]))
+    >>> len(figure.axes)
+    3
     """
     if hasattr(model, "interactions_"):
         return plot_interactions(model)

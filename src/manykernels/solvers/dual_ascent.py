@@ -33,12 +33,7 @@ from manykernels.solvers.loop import (
 )
 from manykernels.solvers.problem import Expansion, Problem, require_hinge
 from manykernels.solvers.weights import DualMixture, LevelSearch, WeightSearch
-from manykernels.solvers.working_set import (
-    Doubt,
-    WorkingSet,
-    most_rows,
-    stretched,
-)
+from manykernels.solvers.working_set import Doubt, WorkingSet, most_rows, stretched
 
 FIRST_GOAL = 0.1  # relative gap asked of the very first round
 UNSOLVED_SHARE = 0.5  # of what the weights leave open: no round need solve more
@@ -91,6 +86,11 @@ class DualAscent:
     ----------
     Crammer and Singer (2001) for the row problem; the weights follow Kloft et al.
     (2011) with Anderson (1965) mixing, and Xu et al. (2009) at p = 1.
+
+    Examples
+    --------
+    >>> import manykernels as mk
+    >>> model = mk.MKLClassifier("rbf; linear", solver=DualAscent(tol=1e-3))
     """
 
     certified: ClassVar[bool] = True  # warns where the gap stays above tol

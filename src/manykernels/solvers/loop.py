@@ -20,7 +20,18 @@ State = dict[str, Any]  # numbers, text, arrays, and lists and dicts of them
 
 
 class Epoch(NamedTuple):
-    """One line of the history. `gap` is relative to the objective."""
+    """One line of the history. `gap` is relative to the objective.
+
+    Examples
+    --------
+    >>> import manykernels as mk
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = mk.MKLClassifier("rbf; linear", random_state=0).fit(X, y)
+    >>> last = model.history_[-1]
+    >>> last.gap <= 1e-2, last._fields
+    (True, ('epoch', 'time', 'objective', 'gap', 'updates'))
+    """
 
     epoch: int
     time: float
@@ -72,7 +83,14 @@ class Checkpoint(Protocol):
 
 @dataclass(frozen=True)
 class SolveResult:
-    """The best model found, and how it was found."""
+    """The best model found, and how it was found.
+
+    Examples
+    --------
+    >>> model = Expansion(np.zeros((2, 1)), np.ones(1))
+    >>> SolveResult(model, 2.0, 0.5, [], converged=False).relative_gap
+    0.25
+    """
 
     model: Expansion
     objective: float
@@ -91,7 +109,21 @@ class SolveResult:
 
 
 class InterruptedFitWarning(UserWarning):
-    """A fit was stopped by the user; the best model so far was kept."""
+    """A fit was stopped by the user; the best model so far was kept.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import manykernels as mk
+    >>> def impatient(line):
+    ...     raise KeyboardInterrupt  # what Ctrl-C does
+    >>> X = np.eye(6)
+    >>> model = mk.MKLClassifier("rbf", callback=impatient, random_state=0)
+    >>> with warnings.catch_warnings(record=True) as seen:
+    ...     model = model.fit(X, [0, 1] * 3)
+    >>> [warning.category.__name__ for warning in seen]
+    ['InterruptedFitWarning']
+    """
 
 
 class Ended(Protocol):

@@ -67,6 +67,16 @@ class Obscure:
     ----------
     Orabona, Jie, Caputo: Online-Batch Strongly Convex Multi Kernel Learning, CVPR
     2010, Algorithms 1 and 2.
+
+    Examples
+    --------
+    >>> import manykernels as mk
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> solver = Obscure(online_passes=2, batch_passes=10, random_state=0)
+    >>> model = mk.MKLClassifier("rbf; linear", p=1.25, solver=solver).fit(X, y)
+    >>> model.score(X, y) > 0.9, len(model.history_)
+    (True, 12)
     """
 
     online_passes: int = 5
@@ -123,6 +133,15 @@ class Pegasos:
     ----------
     Shalev-Shwartz, Singer, Srebro: Pegasos, ICML 2007, extended to the (2, p) group
     norm as in the experiments of Orabona et al. 2010.
+
+    Examples
+    --------
+    >>> import manykernels as mk
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = mk.MKLClassifier("rbf; linear", p=1.25, solver=Pegasos(random_state=0))
+    >>> model.fit(X, y).score(X, y) > 0.9
+    True
     """
 
     passes: int = 35

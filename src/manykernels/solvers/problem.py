@@ -18,7 +18,14 @@ LONGEST_RAY = 4.0  # times as long as the point itself: solvers end close to the
 
 @dataclass(frozen=True)
 class Expansion:
-    """A model on the training rows: w_f = weights_f * sum_i phi_f(x_i) (x) coef_i."""
+    """A model on the training rows: w_f = weights_f * sum_i phi_f(x_i) (x) coef_i.
+
+    Examples
+    --------
+    >>> model = Expansion(coef=np.array([[1.0], [-1.0]]), weights=np.array([0.3, 0.7]))
+    >>> model.coef.shape, model.weights.tolist()
+    ((2, 1), [0.3, 0.7])
+    """
 
     coef: Array  # (rows, outputs)
     weights: Array  # (blocks,)

@@ -66,6 +66,16 @@ class Importance(Bunch):
         Unseen rows; each counts once for every time that it was held out.
     n_folds : int
         1 for one set of unseen rows.
+
+    Examples
+    --------
+    >>> import manykernels as mk
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = mk.MKLClassifier("rbf@0-1; rbf@2-3", random_state=0).fit(X[::2], y[::2])
+    >>> found = mk.kernel_importance(model, X[1::2], y[1::2])
+    >>> found.names, bool(found.share[1] > found.share[0])
+    (['rbf@0-1', 'rbf@2-3'], True)
     """
 
     def interval(self, level: float = 0.95) -> np.ndarray:

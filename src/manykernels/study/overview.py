@@ -33,6 +33,16 @@ class Overview:
     kernels : int array
         Positions of the kernels whose alignments are known, heaviest first.
     alignments : array of shape (kernels, kernels)
+
+    Examples
+    --------
+    >>> import manykernels as mk
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = mk.MKLClassifier("rbf@0-1; rbf@2-3", random_state=0).fit(X, y)
+    >>> seen = Overview.of(model, X, len(X))
+    >>> seen.places.shape, seen.alignments.shape
+    ((150, 2), (2, 2))
     """
 
     rows: np.ndarray

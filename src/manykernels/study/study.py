@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from manykernels.base.documented import Documented
 from manykernels.base.machine import one_blas_thread, parse_bytes
 from manykernels.base.rooms import room
 from manykernels.inputs.parameters import (
@@ -58,7 +59,7 @@ RULES: Rules = {
 }
 
 
-class Study(Findings, BaseEstimator):
+class Study(Documented, Findings, BaseEstimator):
     """Learned weights against uniform ones and others, on rows that none has seen.
 
     Every split of the rows in training and test rows is given to every method. All of

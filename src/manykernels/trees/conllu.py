@@ -170,7 +170,18 @@ def format_conllu(sentences: Iterable[Sentence]) -> str:
 
 
 def write_conllu(path: PathLike, sentences: Iterable[Sentence]) -> None:
-    """Write sentences to a file, gzipped if its name ends in ".gz"."""
+    """Write sentences to a file, gzipped if its name ends in ".gz".
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "one.conllu"
+    ...     write_conllu(path, [Sentence.of(["Go"], ["VERB"], [0])])
+    ...     [sentence.forms for sentence in read_conllu(path)]
+    [('Go',)]
+    """
     content = format_conllu(sentences).encode()
     if str(path).endswith(".gz"):
         content = gzip.compress(content, mtime=0)

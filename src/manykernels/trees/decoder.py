@@ -17,7 +17,14 @@ Heads = NDArray[np.int64]
 
 
 class TreeDistribution(NamedTuple):
-    """log sum over trees of exp(score), and the probability of every arc."""
+    """log sum over trees of exp(score), and the probability of every arc.
+
+    Examples
+    --------
+    >>> found = tree_marginals(np.zeros((2, 2)))  # one word, one tree
+    >>> found.log_partition, found.marginals[0].tolist()
+    (0.0, [0.0, 1.0])
+    """
 
     log_partition: float
     marginals: NDArray[np.float64]  # (n + 1, n + 1)

@@ -26,7 +26,8 @@ from manykernels.hot import trees as hot
 from manykernels.hot.prox import TermCodes
 from manykernels.inputs import parameters
 from manykernels.inputs.parameters import Flag, Number, Rules, check_parameters
-from manykernels.norms.regularizers import REGULARIZERS, term_codes
+from manykernels.norms.regularizers import REGULARIZERS
+from manykernels.norms.terms import term_codes
 from manykernels.solvers.loop import InterruptedFitWarning
 
 UPDATES = ("auto", "passive_aggressive", "gradient", "dual_averaging")

@@ -1,46 +1,9 @@
 """The report in a real browser: no errors, controls that work, nothing empty."""
 
 import io
-import shutil
 
 import numpy as np
 import pytest
-
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
-DRIVER = shutil.which("chromedriver")
-FLAGS = (
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-dev-shm-usage",
-    "--hide-scrollbars",
-    "--force-prefers-reduced-motion",  # nothing is still moving when it is pressed
-    "--window-size=1200,1000",
-)
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    pytest.importorskip("selenium", reason="selenium drives the browser")
-    if not (BROWSER and DRIVER):
-        pytest.skip("chromium and chromedriver are not installed")
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = BROWSER
-    folder = tmp_path_factory.mktemp("profile")
-    for flag in (*FLAGS, f"--user-data-dir={folder}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
-    yield driver
-    driver.quit()
 
 
 @pytest.fixture

@@ -23,6 +23,14 @@ class PowerExpansion(Expansion):
 
     The power is taken entry by entry; weights_0 belongs to a constant kernel of ones,
     which brings in the products of fewer factors.
+
+    Examples
+    --------
+    >>> from manykernels.products import RankOneKernels
+    >>> model = PowerExpansion(np.array([[1.0], [0.0]]), np.ones(2), degree=2)
+    >>> base, rows = RankOneKernels(np.array([[1.0], [2.0]])), np.arange(2)
+    >>> power_scores(base, model, rows, rows).tolist()  # (1 + 1 x)^2
+    [4.0, 9.0]
     """
 
     degree: int = 1
@@ -50,7 +58,16 @@ def weighted_sum(
 def power_scores(
     base: BaseKernels, model: PowerExpansion, rows: Array, known: Array
 ) -> Array:
-    """Scores of some rows from a model that was learned on the rows `known`."""
+    """Scores of some rows from a model that was learned on the rows `known`.
+
+    Examples
+    --------
+    >>> from manykernels.products import RankOneKernels
+    >>> base = RankOneKernels(np.array([[1.0], [2.0]]))
+    >>> model = PowerExpansion(np.array([[1.0]]), np.array([0.0, 1.0]), intercept=5.0)
+    >>> power_scores(base, model, np.array([1]), np.array([0])).tolist()
+    [7.0]
+    """
     K = weighted_sum(base, model.weights, rows, known) ** model.degree
     return K @ model.coef[:, 0] + model.intercept
 
