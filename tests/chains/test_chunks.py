@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
+import numpy as np
 import pytest
 from sklearn.model_selection import GridSearchCV
 
@@ -72,6 +73,29 @@ def test_every_short_sequence_by_the_published_tables() -> None:
     tags = ["O", *(f"{tag}-{kind}" for tag in "BIE" for kind in "xy")]
     for labels in product(tags, repeat=4):
         assert [tuple(c) for c in chunks(labels)] == by_tables(list(labels))
+
+
+def test_counts_are_those_of_seqeval() -> None:
+    """Another program after conlleval's rules: draws of true and found labels."""
+    counted = pytest.importorskip("seqeval.metrics")
+    rng = np.random.default_rng(0)
+    tags = ["O", *(f"{tag}-{kind}" for tag in "BIES" for kind in ("NP", "VP"))]
+    for _ in range(200):
+        lengths = rng.integers(1, 9, size=4)
+        truth, found = (
+            [rng.choice(tags, size=n).tolist() for n in lengths] for _ in range(2)
+        )
+        for labels in truth:
+            entities = counted.sequence_labeling.get_entities(labels)
+            ours = [(c.type, c.begin, c.end - 1) for c in chunks(labels)]
+            assert ours == [tuple(one) for one in entities]
+        total = chunk_report(truth, found).total
+        theirs = counted.sequence_labeling.precision_recall_fscore_support(
+            truth, found, average="micro", zero_division=0
+        )
+        shares = (total.precision, total.recall, total.f1)
+        assert shares == pytest.approx(theirs[:3])
+        assert total.true == theirs[3]
 
 
 def test_counts_of_a_known_table() -> None:

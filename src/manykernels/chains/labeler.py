@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from manykernels.base import stored
 from manykernels.base.machine import parse_bytes
 from manykernels.base.stored import Maybe, Part, require_all
-from manykernels.chains.decoder import marginals, viterbi
 from manykernels.chains.groups import edge_kernels, label_kernels
 from manykernels.chains.inputs import (
     Positions,
@@ -24,11 +21,10 @@ from manykernels.chains.inputs import (
     read_weights,
     require_labels,
 )
-from manykernels.chains.metrics import sequence_metric
+from manykernels.chains.labeling import LabelsOfNew
 from manykernels.chains.model import SequenceKernels, SequenceModel
 from manykernels.chains.online_proximal import ChainEpoch, OnlineProximal
 from manykernels.chains.readable import ReadableWeights
-from manykernels.chains.scores import LabeledSequence, ScoredChains, best_sequences
 from manykernels.chains.training import (
     Learned,
     Learning,
@@ -73,7 +69,7 @@ RULES: Rules = {
 }
 
 
-class SequenceLabeler(ReadableWeights, Saved, BaseEstimator):
+class SequenceLabeler(LabelsOfNew, ReadableWeights, Saved, BaseEstimator):
     r"""Label every position of a sequence; learn the weight of every kernel on the way.
 
     A sequence of labels scores :math:`\sum_t s(x_t)_{y_t} + \sum_t
@@ -316,68 +312,6 @@ class SequenceLabeler(ReadableWeights, Saved, BaseEstimator):
         self.objective_, self.eta0_ = learned.objective, learned.eta0
         return self._store(learned, history)
 
-    def predict(self, X: Any) -> list[np.ndarray]:
-        """The labels of the highest score, one array per sequence."""
-        positions = self._read(X)
-        return positions.split(self.classes_[self._decode(positions)])
-
-    def predict_marginals(self, X: Any) -> list[np.ndarray]:
-        """Probability of each label at each position, (length, n_labels) arrays.
-
-        Only with loss="crf": scores of the hinge are no log probabilities.
-        """
-        if self.loss != "crf":
-            raise ValueError(
-                f"predict_marginals needs loss='crf', got loss={self.loss!r}; fit with "
-                "loss='crf' for probabilities."
-            )
-        positions = self._read(X)
-        found = np.empty((positions.table.shape[0], len(self.classes_)))
-        for part in self._parts(positions):
-            found[part.rows] = marginals(*part[1:]).labels
-        return positions.split(found)
-
-    def predict_best(self, X: Any, k: int = 5) -> list[list[LabeledSequence]]:
-        """The k best label sequences of every sequence, best first.
-
-        Returns
-        -------
-        list of lists of LabeledSequence(labels, score, probability)
-            Fewer where fewer exist. The probability of the whole sequence of labels is
-            known with loss="crf" only, else None.
-        """
-        Whole(example=5).check("k", k)
-        positions = self._read(X)
-        return [
-            chain
-            for part in self._parts(positions)
-            for chain in best_sequences(part, k, self.classes_, self.loss == "crf")
-        ]
-
-    def position_scores(self, X: Any) -> list[np.ndarray]:
-        """Scores of each label at each position, without those of label pairs."""
-        positions = self._read(X)
-        return positions.split(self._model.unary(positions.table))
-
-    def score(self, X: Any, y: Any, scoring: Any = "tokens") -> float:
-        """How good the predicted labels are, between 0 and 1.
-
-        Parameters
-        ----------
-        X : list of sequences
-        y : list of label sequences
-        scoring : {"tokens", "sequences", "chunks"} or callable
-            Share of the positions that get their label, share of the sequences without
-            any wrong label, F1 of whole chunks or entities (labels such as "B-NP",
-            "I-NP", "O"), or a function of true and predicted label sequences.
-        """
-        positions = self._read(X)
-        read_labels(y, positions)
-        if not positions.n_sequences:
-            raise ValueError("X must hold a sequence to score, got none; pass some.")
-        predicted = positions.split(self.classes_[self._decode(positions)])
-        return float(sequence_metric(scoring)(y, predicted))
-
     def _store(self, learned: Learned, history: list[ChainEpoch]) -> SequenceLabeler:
         self._model = learned.model
         n_kernels = len(learned.model.kernels.names)
@@ -488,17 +422,3 @@ class SequenceLabeler(ReadableWeights, Saved, BaseEstimator):
         self._columns = columns
         self.n_features_in_ = int(positions.table.shape[1])
         return positions, labels
-
-    def _read(self, X: Any) -> Positions:
-        check_is_fitted(self, "classes_")
-        return read_sequences(X, self._columns, self.n_features_in_)[0]
-
-    def _parts(self, positions: Positions) -> Iterator[ScoredChains]:
-        return self._model.scores(positions.table).parts(positions.starts)
-
-    def _decode(self, positions: Positions) -> np.ndarray:
-        """The best labels of all positions, by their places in `classes_`."""
-        labels = np.empty(positions.table.shape[0], np.int64)
-        for part in self._parts(positions):
-            labels[part.rows] = viterbi(*part[1:])
-        return labels
