@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -107,6 +107,8 @@ class ProductBlend:
     ((0, 3), 1.0)
     """
 
+    takes_weights: ClassVar[bool] = True  # of rows
+
     tol: float = 1e-2
     max_iter: int | None = None
     memory_limit: int | str | None = None
@@ -143,7 +145,8 @@ class ProductBlend:
                 if best[-1].result.stopped:
                     break
         judged = np.column_stack([point.scores for point in best])
-        weights = blend_weights(problem.loss, judged, table.judged_target)
+        loss = table.problem.loss.take(table.judged)
+        weights = blend_weights(loss, judged, table.judged_target)
         return _blended(self, table, best, weights)
 
 

@@ -65,6 +65,7 @@ class ColumnGeneration:
     """
 
     certified: ClassVar[bool] = True  # a gap above tol is worth a warning
+    takes_weights: ClassVar[bool] = True  # of rows
 
     tol: float = 1e-3
     max_iter: int = 200

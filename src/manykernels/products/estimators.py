@@ -179,8 +179,8 @@ class PolynomialMKLRegressor(RegressorMixin, PolynomialMKL):
         X : table (array, data frame) or kernel matrices
         y : array of shape (n,)
         sample_weight : array of shape (n,), optional
-            How much every row counts (p = 1 and columns only). Where C is a number,
-            a weight of two is a row twice; where it is chosen, weights are relative.
+            How much every row counts. Where C is a number, a weight of two is a row
+            twice; where it is chosen, weights are relative.
         """
         check_parameters(self, self._rules)
         rho = choose_degree_weights(self.degree, self.degree_weights)
@@ -190,9 +190,8 @@ class PolynomialMKLRegressor(RegressorMixin, PolynomialMKL):
         given, X = X, check_X(self, X, reset=True, min_rows=2)
         y = _check_target(X, y)
         kept, weights = choose_weights(self, X, sample_weight)
-        if weights is not None:
-            X, y = X[kept], y[kept]
-        options = prepare(self, X, given, weights)
+        y = y[kept]
+        options = prepare(self, X, given, kept, weights)
         intercept = bool(self.fit_intercept)
         shift = float(np.average(y, weights=weights)) if intercept else 0.0
         square = float(np.average(np.square(y - shift), weights=weights))
@@ -379,8 +378,8 @@ class PolynomialMKLClassifier(ClassifierMixin, PolynomialMKL):
         y : array of shape (n,)
             Labels of any type.
         sample_weight : array of shape (n,), optional
-            How much every row counts (p = 1 and columns only). Where C is a number,
-            a weight of two is a row twice; where it is chosen, weights are relative.
+            How much every row counts. Where C is a number, a weight of two is a row
+            twice; where it is chosen, weights are relative.
         """
         check_parameters(self, self._rules)
         rho = choose_degree_weights(self.degree, self.degree_weights)
@@ -390,8 +389,7 @@ class PolynomialMKLClassifier(ClassifierMixin, PolynomialMKL):
         given, X = X, check_X(self, X, reset=True, min_rows=2)
         rows = TrainingLabels.of(X, y, sample_weight, owner=type(self).__name__)
         kept, weights = choose_weights(self, X, sample_weight)
-        X = X if weights is None else X[kept]
-        ready = prepare(self, X, given, weights)[-1]
+        ready = prepare(self, X, given, kept, weights)[-1]
         positive = [1] if len(rows.classes) == 2 else range(len(rows.classes))
         fits = []
         for k in positive:

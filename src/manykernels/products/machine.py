@@ -60,6 +60,11 @@ class InnerSolver:
         """The inner problem of a problem over products."""
         return cls(problem.target, problem.C, problem.loss, problem.intercept)
 
+    @property
+    def shift(self) -> Array:
+        """1 / (C weight) of every row: what squared errors add to the diagonal of K."""
+        return self.loss.weigh(np.ones_like(self.target), -1.0) / self.C
+
     def solve(self, K: Array) -> Inner:
         """Coefficients, scores and value for the kernel matrix K."""
         if self.loss.is_squared:
@@ -67,7 +72,7 @@ class InnerSolver:
         return self._newton(K)
 
     def _ridge(self, K: Array) -> Inner:
-        """(K + I/C) a = y - b, with b such that the coefficients sum to zero."""
+        """(K + shift) a = y - b, with b such that the coefficients sum to zero."""
         sides = [self.target] + [np.ones_like(self.target)] * self.intercept
         solved = self._solve_shifted(K, np.column_stack(sides))
         coef, intercept = solved[:, 0], 0.0
@@ -78,15 +83,15 @@ class InnerSolver:
         return self._finish(K, coef, intercept)
 
     def _solve_shifted(self, K: Array, sides: Array) -> Array:
-        """(K + I/C)^-1 sides, from an earlier factor if a few corrections suffice."""
+        """(K + shift)^-1 sides, from an earlier factor if a few corrections suffice."""
         if self._factor is not None and self._last is not None:
             start = self._last if self._last.shape == sides.shape else 0.0 * sides
-            solved = _corrected(K, 1.0 / self.C, sides, self._factor, start)
+            solved = _corrected(K, self.shift, sides, self._factor, start)
             if solved is not None:
                 self._last = solved
                 return solved
         shifted = K.copy()
-        shifted.flat[:: len(K) + 1] += 1.0 / self.C
+        shifted.flat[:: len(K) + 1] += self.shift
         self._factor = cho_factor(shifted, lower=True, overwrite_a=True)
         self._last = np.asarray(cho_solve(self._factor, sides))
         return self._last
@@ -138,14 +143,14 @@ class InnerSolver:
 
 
 def _corrected(
-    K: Array, shift: float, sides: Array, factor: tuple[Array, bool], start: Array
+    K: Array, shift: Array, sides: Array, factor: tuple[Array, bool], start: Array
 ) -> Array | None:
     """Preconditioned conjugate gradients, all right-hand sides side by side.
 
     None where a few corrections do not reach a residual of 1e-10.
     """
     solved = start.copy()
-    residual = sides - K @ solved - shift * solved
+    residual = sides - K @ solved - shift[:, None] * solved
     enough = 1e-10 * np.linalg.norm(sides, axis=0)
     direction = np.zeros_like(sides)
     before = np.ones(sides.shape[1])
@@ -155,7 +160,7 @@ def _corrected(
         preconditioned = cho_solve(factor, residual, check_finite=False)
         energy = np.einsum("tk,tk->k", residual, preconditioned)
         direction = preconditioned + (energy / before) * direction * (step > 0)
-        image = K @ direction + shift * direction
+        image = K @ direction + shift[:, None] * direction
         curvature = np.einsum("tk,tk->k", direction, image)
         length = np.where(
             curvature > 0.0, energy / np.where(curvature, curvature, 1), 0
@@ -230,15 +235,16 @@ class ActiveProducts:
 class ActiveFeatures(ActiveProducts):
     """Rank-one products and squared errors: one linear system in the active terms.
 
-    With Z the features, centered where there is an intercept, and d_i = theta_i /
-    rho_i^2, (I/C + D^1/2 Z'Z D^1/2) v = D^1/2 Z'y gives the scores Z D^1/2 v in
-    O(n m + m^3) for m active terms, without any matrix over the rows.
+    With Z the features, centered where there is an intercept, W the weights of the
+    rows and d_i = theta_i / rho_i^2, (I/C + D^1/2 Z'W Z D^1/2) v = D^1/2 Z'W y gives
+    the scores Z D^1/2 v in O(n m + m^3) for m active terms, without any matrix over
+    the rows.
     """
 
     def __init__(self, base: RankOneKernels, rho: Array, inner: InnerSolver) -> None:
         super().__init__(base, rho, with_matrix=False)
-        self._base = base
-        self._shift = float(inner.target.mean()) if inner.intercept else 0.0
+        self._base, self._loss = base, inner.loss
+        self._shift = float(inner.loss.mean(inner.target)) if inner.intercept else 0.0
         self._target = inner.target - self._shift
         self._center = inner.intercept
         self._features: Array = np.empty((base.n_rows, 0), order="F")
@@ -266,10 +272,10 @@ class ActiveFeatures(ActiveProducts):
 
     def _fill(self, i: int) -> None:
         z = self._base.feature(self.products[i])
-        self._means[i] = z.mean() if self._center else 0.0
+        self._means[i] = self._loss.mean(z) if self._center else 0.0
         z -= self._means[i]
         self._features[:, i] = z
-        self._gram[i, : i + 1] = z @ self._features[:, : i + 1]
+        self._gram[i, : i + 1] = self._loss.weigh(z) @ self._features[:, : i + 1]
         self._gram[: i + 1, i] = self._gram[i, : i + 1]
 
     def move(self, theta: Array, changed: int) -> None:
@@ -295,13 +301,13 @@ class ActiveFeatures(ActiveProducts):
         features = self._features[:, used] if len(used) else self._features[:, :0]
         system = root[:, None] * self._gram[np.ix_(used, used)] * root
         system.flat[:: len(used) + 1] += 1.0 / inner.C
-        side = root * (features.T @ self._target)
+        side = root * (features.T @ self._loss.weigh(self._target))
         v = cho_solve(cho_factor(system, lower=True), side) if len(used) else side
         left = self._target - features @ (root * v)
         intercept = self._shift - float(self._means[used] @ (root * v))
-        value = 0.5 * float(v @ v) + 0.5 * inner.C * float(left @ left)
+        coef = inner.C * self._loss.weigh(left)
+        value = 0.5 * float(v @ v) + 0.5 * float(left @ coef)
         scores = inner.target - left
-        coef = inner.C * left
         if self._center:
             coef -= coef.mean()  # rounding: the dual is finite at a sum of zero only
         return Inner(coef, intercept, scores, value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 from scipy.optimize import brentq
@@ -207,6 +207,8 @@ class RandomizedMirrorDescent:
     >>> result.model.products[int(np.argmax(result.model.weights))]
     (0, 3)
     """
+
+    takes_weights: ClassVar[bool] = True  # of rows
 
     max_iter: int = 500
     tol: float = 1e-3

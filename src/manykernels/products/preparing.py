@@ -73,14 +73,16 @@ def check_X(estimator: Any, X: Any, reset: bool, min_rows: int = 1) -> Any:
 
 
 def prepare(
-    estimator: Any, X: Any, given: Any, weights: np.ndarray | None = None
+    estimator: Any, X: Any, given: Any, kept: np.ndarray, weights: np.ndarray | None
 ) -> list[Prepared]:
     """Scale the columns, fit the base kernels and see whether they have rank one.
 
     More than one where it is in doubt which columns have a natural zero, and C is
-    chosen. `given` is X before it was checked, for selectors of columns by name.
+    chosen. `given` is X before it was checked, for selectors of columns by name; only
+    rows that are `kept` count, by their weights.
     """
     if estimator.base_kernels is None:
+        X = X if weights is None else X[kept]
         scales = ColumnScale.choices(X, estimator.standardize, weights)
         chosen = estimator.p == 1 and isinstance(estimator.C, str)
         return [
@@ -92,24 +94,33 @@ def prepare(
             )
             for s in (scales if chosen else scales[-1:])
         ]
-    return [_prepare_kernels(estimator, X, given)]
+    return [_prepare_kernels(estimator, X, given, kept, weights)]
 
 
-def _prepare_kernels(estimator: Any, X: Any, given: Any) -> Prepared:
+def _prepare_kernels(
+    estimator: Any, X: Any, given: Any, kept: np.ndarray, weights: np.ndarray | None
+) -> Prepared:
     wanted = estimator.base_kernels
     specs = training_kernels(wanted, given)
-    scaled_columns = None
+    scaled_columns, counted = None, weights
     if not reads_matrices(wanted):
-        scaled_columns = ColumnScale.fit(X, estimator.standardize)
+        X = X if weights is None else X[kept]
+        scaled_columns = ColumnScale.fit(X, estimator.standardize, weights)
         X = scaled_columns.apply(X)
+    elif weights is not None:  # given matrices keep the columns of all rows
+        counted = np.zeros(len(X[0]))
+        counted[kept] = weights
     kernels = KernelSet.fit(
         specs,
         X,
         feature_names=getattr(estimator, "feature_names_in_", None),
         dtype=np.float64,
         random_state=choose_generator(estimator.random_state),
+        sample_weight=counted,
     )
-    base = _base(estimator, kernels)
+    if weights is not None and len(kept) < kernels.n_reference:
+        kernels = kernels.restrict(kept)
+    base = _base(estimator, kernels, weights)
     return Prepared(base, scaled_columns, kernels, list(kernels.names))
 
 
@@ -156,13 +167,14 @@ def choose_weights(
     """
     if sample_weight is None:
         return np.arange(len(X[0] if isinstance(X, list) else X)), None
-    if estimator.p != 1 or estimator.base_kernels is not None:
+    solver = estimator.solver
+    if not isinstance(solver, str) and not getattr(solver, "takes_weights", False):
         raise ValueError(
-            "sample_weight needs p=1 and columns as base kernels, got "
-            f"p={estimator.p!r} and base_kernels={quoted(estimator.base_kernels)}; "
-            "leave it out, or repeat rows."
+            "sample_weight needs a solver that knows weights of rows, such as "
+            f"ColumnGeneration(), got {type(solver).__name__}; leave it out, or repeat "
+            "rows."
         )
-    weights = check_weights(X, sample_weight)
+    weights = check_weights(X[0] if isinstance(X, list) else X, sample_weight)
     kept = np.flatnonzero(weights)
     weights = weights[kept]
     return kept, weights / weights.mean() if isinstance(estimator.C, str) else weights
@@ -179,12 +191,13 @@ def _limits(columns: np.ndarray, most: int) -> np.ndarray | None:
     return limits if most == 1 or np.any(limits < most) else None
 
 
-def _base(estimator: Any, kernels: KernelSet) -> BaseKernels:
+def _base(
+    estimator: Any, kernels: KernelSet, weights: np.ndarray | None
+) -> BaseKernels:
     if _has_rank_one(kernels):
         everything = np.arange(kernels.n_kernels)
-        return _rank_one(
-            estimator, single_features(kernels.features() or [], everything)
-        )
+        columns = single_features(kernels.features() or [], everything)
+        return _rank_one(estimator, columns, weights)
     if not estimator.powers:
         raise ValueError(
             "powers=False needs columns, or base kernels with a single feature, got "

@@ -103,8 +103,11 @@ class ProductProblem:
 
     @property
     def scale(self) -> float:
-        """C n: values are divided by it, so that the loss is a mean."""
-        return self.C * self.n_rows
+        """C n: values are divided by it, so that the loss is a mean.
+
+        n is the sum of the weights where rows have some.
+        """
+        return self.C * float(self.loss.weigh(np.ones(self.n_rows)).sum())
 
     @property
     def nu(self) -> float:
