@@ -170,3 +170,36 @@ def test_contributions_are_lazy(whole):
     lazy = one.kernel_contributions(in_parts(X, 3))
     assert lazy.shape == (240, 3, 3)
     np.testing.assert_allclose(lazy.compute(), one.kernel_contributions(X))
+
+
+def test_the_dual_point_certifies_the_gap(whole):
+    X, y, _ = whole
+    loose = {**COMMON, "tol": 0.05, "loss": "log"}
+    model = mk.MKLClassifier(**loose).fit(in_parts(X, 3), in_parts(y, 3))
+    dual = model.dual_point_.compute()
+    kernels, C, n = model._model.kernels, model.C, len(X)
+    features = [np.asarray(phi, float) for phi in kernels.new_features(X)]
+    # The dual value by hand: entropies of e_y - u, less half the dual norm squared.
+    chances = np.eye(3)[y] - dual / C
+    conjugates = np.sum(chances * np.log(np.maximum(chances, 1e-300)), axis=1)
+    theta = np.array([np.linalg.norm(phi.T @ dual) for phi in features])
+    q = model.p / (model.p - 1.0)
+    size = 0.5 * np.sum(theta**q) ** (2.0 / q)
+    below = -conjugates.mean() - size / (C * n)
+    stated = model.objective_ - model.duality_gap_
+    assert below <= stated + 1e-9  # the best multiple may be better
+    assert stated == pytest.approx(below, rel=5e-3)
+
+
+def test_a_fit_goes_on_from_its_checkpoint(whole, tmp_path):
+    X, y, one = whole
+    settings = {**COMMON, "loss": "log", "checkpoint": tmp_path / "state"}
+    stopped = mk.MKLClassifier(**{**settings, "callback": lambda line: line.epoch == 2})
+    stopped.fit(in_parts(X, 3), in_parts(y, 3))
+    assert len(stopped.history_) == 2
+    model = mk.MKLClassifier(**settings).fit(in_parts(X, 2), in_parts(y, 2))
+    assert [line.epoch for line in model.history_[:3]] == [1, 2, 3]
+    assert model.objective_ == pytest.approx(one.objective_, rel=1e-6)
+    other = mk.MKLClassifier(**{**settings, "C": 1.0})
+    with pytest.raises(ValueError, match="belongs to other data or settings"):
+        other.fit(in_parts(X, 2), in_parts(y, 2))

@@ -39,6 +39,7 @@ class Engine:
 
     def __init__(self) -> None:
         self.client = running_client()
+        self.address = None if self.client is None else self.client.scheduler.address
 
     def task(self, work: Callable[..., Any], *inputs: Any) -> Any:
         """A call that is made later, in a thread that starts no others."""
@@ -75,13 +76,6 @@ class Engine:
         limits = [worker["memory_limit"] or free_bytes() for worker in workers]
         return int(SHARE * sum(limits))
 
-    @property
-    def name(self) -> str:
-        """What messages call it."""
-        if self.client is None:
-            return "threads of this process"
-        return f"the scheduler {self.client.scheduler.address}"
-
     @contextmanager
     def _told(self) -> Iterator[None]:
         """One sentence for what goes wrong between machines."""
@@ -99,13 +93,19 @@ class Engine:
                     " use smaller partitions, a smaller memory_limit of the estimator, "
                     "or workers with more memory."
                 ) from error
-            if self.client is not None and kind in LOST:
+            if self._is_lost(kind):
                 raise LostClusterError(
-                    f"expected an answer of {self.name}, got none ({kind}); start it "
-                    "again, connect a Client and call fit again: with a checkpoint the "
-                    "fit goes on where it was."
+                    f"expected an answer of the scheduler {self.address}, got none "
+                    f"({kind}); start it again, connect a Client and call fit again: "
+                    "with a checkpoint the fit goes on where it was."
                 ) from error
             raise
+
+    def _is_lost(self, kind: str) -> bool:
+        """Whether an error of this kind means that nobody answers any more."""
+        if self.client is None:
+            return False
+        return kind in LOST or self.client.status != "running"
 
 
 class _Quietly:

@@ -13,6 +13,7 @@ from manykernels.distributed.newton import PartitionedNewton
 from manykernels.distributed.partitions import Partitions
 from manykernels.distributed.plan import NO_ROWS, Plan
 from manykernels.distributed.problem import PartitionedProblem
+from manykernels.files.checkpoint import certified_anew, checkpoint_file
 from manykernels.inputs import reporting
 from manykernels.inputs.parameters import check_parameters, draw_seed
 from manykernels.kernels import reads_matrices
@@ -35,12 +36,18 @@ def fit(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
     parts, engine = Partitions.of(X, y, sample_weight), Engine()
     plan = Plan(estimator, parts, engine, draw_seed(estimator.random_state))
     problem = plan.problem(loss)
+    saved = None
+    if estimator.checkpoint is not None:
+        identity = plan.identity(problem, solver)
+        saved = checkpoint_file(estimator.checkpoint, identity)
     callback = estimator.callback
     if estimator.verbose:
         callback = reporting.progress_callback(1, estimator.tol, callback)
     shown = reporting.shown_log() if estimator.verbose else nullcontext()
     with shown:
-        result = solver.solve(problem, None, callback)
+        result = solver.solve(problem, None, callback, saved)
+    if saved is not None and saved.resumed:
+        result = certified_anew(problem, result, estimator.tol)
     if not result.converged:
         reporting.warn_unless_converged(solver, result)
     return store(estimator, plan, problem, result)
@@ -97,6 +104,8 @@ def store(
     estimator._model = FeatureModel(plan.kernels, blocks, coef, weights / weights.sum())
     estimator.support_ = NO_ROWS
     estimator.dual_point_ = None
+    if result.dual_coef is not None:
+        estimator.dual_point_ = plan.dual_point(problem, result.dual_coef)
     estimator.objective_ = result.objective
     estimator.duality_gap_ = result.duality_gap
     estimator.history_, estimator.n_iter_ = result.history, len(result.history)

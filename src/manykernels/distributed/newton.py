@@ -113,6 +113,13 @@ class PartitionedRounds(NewtonRounds):
         self._losses = losses
         return PartitionedFrozen(self.problem, kernel, losses)
 
+    def _dual_side(
+        self, frozen: Frozen, point: Point, norms: Array
+    ) -> tuple[float, Any]:
+        """The bound, and the w whose gradients have it; None for a mixture of such."""
+        bound, dual = super()._dual_side(frozen, point, norms)
+        return bound, point.scores if dual is point.dual else None
+
 
 class PartitionedFrozen(Frozen):
     """Newton's method for one D, preconditioned by the curvature of sampled rows."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from collections.abc import Sequence
 from copy import copy
@@ -10,10 +11,12 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+import dask.array as da
 import numpy as np
 from sklearn.base import is_classifier
 
 from manykernels.banks import Storage
+from manykernels.banks.fingerprint import feed
 from manykernels.base.machine import parse_bytes
 from manykernels.base.tables import table_rows
 from manykernels.distributed.engine import Engine
@@ -160,7 +163,7 @@ class Plan:
     def _problem(self, sample: Sample, loss: Loss, budget: float) -> PartitionedProblem:
         """Shards with features in memory, as many as the budget allows."""
         estimator, targets, engine = self.estimator, self.targets, self.engine
-        reader = FeatureReader(self._reading_shell(), self.kernels)
+        self.reader = reader = FeatureReader(self._reading_shell(), self.kernels)
         C = float(estimator.C)
         near = near_rows(reader, sample, targets, C)
         shared = engine.shared(reader)
@@ -216,6 +219,38 @@ class Plan:
             [self.engine.task(HeldRows.of, source, n_outputs) for source in sources]
         )
 
+    def identity(self, problem: PartitionedProblem, solver: Any) -> str:
+        """What the course of a fit depends on, as far as sampled rows and sums tell.
+
+        Not the partitions, and not how far the fit should go.
+        """
+        digest = hashlib.blake2b(digest_size=16)
+        near, estimator = problem.near, self.estimator
+        settings = (estimator.p, problem.C, problem.n_outputs, type(solver).__name__)
+        feed(digest, [self.kernels, repr(problem.loss), *map(repr, settings)])
+        feed(digest, [self.n_rows, f"{problem.total_weight:.9g}"])
+        feed(digest, [near.phi, np.asarray(near.target), near.bound])
+        return digest.hexdigest()
+
+    def dual_point(self, problem: PartitionedProblem, w: np.ndarray) -> Any:
+        """The dual coefficients of all rows of positive weight, as one lazy array."""
+        engine, like = self.engine, np.empty((0, problem.n_outputs))
+        common = [engine.shared(v) for v in (self.reader, self.targets, w)]
+        parts = [
+            engine.task(dual_rows, k, *part, *common, problem.loss, problem.C)
+            for k, part in enumerate(
+                zip(
+                    self.parts.tables,
+                    self.parts.targets,
+                    self.parts.weights,
+                    strict=True,
+                )
+            )
+        ]
+        shape = (np.nan, problem.n_outputs)
+        lazy = [da.from_delayed(part, shape, meta=like) for part in parts]
+        return da.concatenate(lazy, allow_unknown_chunksizes=True)
+
     def _reading_shell(self) -> Any:
         """An estimator that reads new rows as this one will, and nothing else."""
         shell = shell_of(self.estimator)
@@ -241,6 +276,26 @@ def take_rows(k: int, table: Any, y: Any, weight: Any, chosen: np.ndarray) -> An
     require_rows(k, table, len(y))
     weight = None if weight is None else np.asarray(weight)[chosen]
     return k, table_rows(table, chosen), np.asarray(y)[chosen], weight
+
+
+def dual_rows(
+    k: int,
+    table: Any,
+    y: Any,
+    weight: Any,
+    reader: FeatureReader,
+    targets: Targets,
+    w: np.ndarray,
+    loss: Loss,
+    C: float,
+) -> np.ndarray:
+    """-b loss'(Phi w) of the rows of partition k."""
+    piece = read_piece(k, table, y, weight, targets, None)
+    parts = [np.empty((0, w.shape[1]))]
+    for phi, target, bound in SourceRows(reader, [piece], C).blocks():
+        scores = phi.astype(np.float64) @ w
+        parts.append(-bound[:, None] * loss.gradient(scores, target))
+    return np.concatenate(parts)
 
 
 def joined(tables: Any) -> Any:

@@ -28,7 +28,6 @@ from manykernels.distributed.sums import (
 )
 from manykernels.losses import Loss
 from manykernels.norms import LpGroupNorm
-from manykernels.solvers.loop import relative_gap
 from manykernels.solvers.problem import Expansion, Objective
 
 REMEMBERED = 4  # passes whose sums are kept here
@@ -147,23 +146,27 @@ class PartitionedProblem(Objective):
 
         return bend
 
-    def certificate(self, model: Expansion) -> tuple[float, float]:
-        """Objective and dual bound of a model, by one pass."""
-        losses = PartitionLosses(self)
+    def objective(self, model: Expansion) -> float:
+        """The primal value of a model, by one pass."""
         w = self.spread(model.weights) * model.coef
-        found = losses.at(w)
-        objective = self.primal_of(self.reg * found.loss, self.block_norms(w))
-        dual = -found.gradient
-        bound = self.bound_on_ray(
+        return self.primal_of(self.reg * self.sums(w).loss, self.block_norms(w))
+
+    def duality_gap(self, model: Expansion, dual_coef: Array | None = None) -> float:
+        """Objective minus the dual value of the losses' gradients at `dual_coef`.
+
+        Another w than the model's, at which their dual points serve better.
+        """
+        w = self.spread(model.weights) * model.coef if dual_coef is None else dual_coef
+        return self.objective(model) - self.dual_bound(PartitionLosses(self), w)
+
+    def dual_bound(self, losses: PartitionLosses, w: Array) -> float:
+        """The best dual value that the gradients at w offer."""
+        dual = -losses.gradient(w)
+        return self.bound_on_ray(
             lambda scale: -self.reg * losses.gain(dual, scale),
             losses.feasible_scale(dual),
             self.block_norms(dual),
         )
-        return objective, bound
-
-    def relative_gap(self, model: Expansion) -> float:
-        """The gap of a model relative to its objective."""
-        return relative_gap(*self.certificate(model))
 
 
 class PartitionLosses:

@@ -107,6 +107,11 @@ def open_checkpoint(
     """The checkpoint for this very problem, solver and seed, or None without a path."""
     if path is None:
         return None
+    return checkpoint_file(path, _identity(kernels, problem, solver, seed))
+
+
+def checkpoint_file(path: Any, identity: str) -> FileCheckpoint:
+    """The checkpoint of the fit with this identity, in a folder that can be used."""
     path = file_name(path, "checkpoint")
     folder = Path(path).resolve().parent
     if not (folder.is_dir() and os.access(folder, os.W_OK)):
@@ -114,7 +119,7 @@ def open_checkpoint(
             "checkpoint must be a file in an existing folder that may be written to, "
             f"got {quoted(path)}; create the folder first."
         )
-    return FileCheckpoint(path, _identity(kernels, problem, solver, seed))
+    return FileCheckpoint(path, identity)
 
 
 def _identity(kernels: KernelSet, problem: Problem, solver: Any, seed: Any) -> str:
@@ -143,9 +148,7 @@ def _identity(kernels: KernelSet, problem: Problem, solver: Any, seed: Any) -> s
     return digest.hexdigest()
 
 
-def certified_anew(
-    problem: Problem, result: SolveResult, tol: float | None
-) -> SolveResult:
+def certified_anew(problem: Any, result: SolveResult, tol: float | None) -> SolveResult:
     """The result with objective and gap from the kernels, whatever a file claimed.
 
     Values that differ by rounding stay as they are: a resumed fit has the same bits.
