@@ -85,7 +85,7 @@ def test_predict(saved, call, iris, tmp_path):
         ]
         assert {line.split("\t")[-1] for line in lines if line} <= {"det", "noun"}
     elif model.input_kind == "sentences":
-        assert read_conllu(out) == model.parse(SENTENCES)
+        assert read_conllu(out) == model.predict(SENTENCES)
     else:
         rows = iris.test[model.feature_names_in_]
         table = pd.read_csv(io.StringIO(out.read_text()), dtype=str)
@@ -101,7 +101,8 @@ def test_evaluate(saved, call, iris):
         assert set(content) == {"tokens", "sequences", "labels"}
         assert 0.0 <= content["sequences"] <= content["tokens"] <= 1.0
     elif model.input_kind == "sentences":
-        assert content == model.evaluate(SENTENCES)._asdict()
+        scores = model.evaluate(SENTENCES)._asdict()
+        assert content == {k: v for k, v in scores.items() if not np.isnan(v)}
     elif isinstance(model, mk.MKLSurvival):
         rows = pd.read_csv(data)
         y = rows["petal width"], rows["seen"]

@@ -36,6 +36,8 @@ def test_ranges_and_empty_nodes_are_no_words():
     assert first.heads == (3, 3, 0, 3)
     assert first.deprels[0] == "aux" and first.misc[2] == "SpaceAfter=No"
     assert first.comments[0] == "# sent_id = 1"
+    assert first.deps == ("3:aux", "_", "_", "_") and second.deps == ()
+    assert [place for place, _ in first.empty_nodes] == [3]
     assert len(second) == 1
 
 
@@ -43,6 +45,7 @@ def test_text_survives_a_round_trip(tmp_path):
     sentences = list(parse_conllu(TEXT))
     assert list(parse_conllu(format_conllu(sentences))) == sentences
     assert "1-2\tDon't" in format_conllu(sentences)
+    assert format_conllu(sentences).rstrip("\n") == TEXT.rstrip("\n")
     for name in ("a.conllu", "a.conllu.gz"):
         write_conllu(tmp_path / name, sentences)
         assert read_conllu(tmp_path / name) == sentences

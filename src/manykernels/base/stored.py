@@ -167,6 +167,18 @@ class Floats(_Numbers):
     kinds, what = ("float32", "float64"), "numbers"
 
 
+class Halves(_Numbers):
+    """Finite numbers in half precision."""
+
+    kinds, what = ("float16",), "numbers in half precision"
+
+
+class Bytes(_Numbers):
+    """Eight bits each."""
+
+    kinds, what = ("uint8",), "bytes"
+
+
 class Wholes(_Numbers):
     """Whole numbers, of at least `low` and less than `below`, a number or a size."""
 

@@ -20,7 +20,7 @@ from manykernels.chains.online_proximal import (
 from manykernels.chains.problem import ChainBlocks, ChainProblem, chain_terms
 from manykernels.inputs.parameters import choose_generator
 from manykernels.kernels import Kernel
-from manykernels.norms.regularizers import REGULARIZERS, SquaredL2
+from manykernels.norms.regularizers import SquaredL2, named_regularizer
 
 
 class Sequences(NamedTuple):
@@ -73,9 +73,7 @@ class Learning:
         weight: Array,
     ) -> ChainProblem:
         """The problem on all blocks."""
-        regularizer = self.regularizer
-        if isinstance(regularizer, str):
-            regularizer = REGULARIZERS[regularizer]()
+        regularizer = named_regularizer(self.regularizer)
         return ChainProblem(
             blocks,
             starts,

@@ -127,13 +127,17 @@ def parse(
 
 
 def parse_sentences(parser: Any, data: str, out: str) -> None:
-    """Write the sentences of a file with the heads that the parser finds."""
-    _write(out, parser.parse(_read(data)))
+    """Write the sentences of a file with the trees that the parser finds."""
+    _write(out, parser.predict(_read(data)))
 
 
 def evaluate_sentences(parser: Any, data: str) -> dict[str, Any]:
-    """The shares of words and sentences whose heads are right."""
-    return dict(parser.evaluate(_read(data))._asdict())
+    """The shares of words and sentences whose trees are right.
+
+    Labeled scores are left out where the file has no relations.
+    """
+    scores = parser.evaluate(_read(data))._asdict()
+    return {name: value for name, value in scores.items() if value == value}
 
 
 def _templates(text: str) -> Any:

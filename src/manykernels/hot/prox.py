@@ -4,9 +4,8 @@ The maps are those of :mod:`manykernels.norms.prox`, which tests compare them wi
 they work in place on norms that a compiled loop holds. Chains and trees share them.
 
 Numba's cache on disk looks at the file of the function that is called from Python, not
-at those of its helpers: after a change in this file, machine code of `hot/chain.py` and
-`hot/trees.py` that lies in a cache is out of date. Remove the cache (CI begins with an
-empty one). This file is apart all the same, because two copies of it would drift apart.
+at those of its helpers; `hot/lazy.py` has it look at the files that a loop's own file
+imports from. This file is apart, because two copies of it would drift apart.
 """
 
 from __future__ import annotations

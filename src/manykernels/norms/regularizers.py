@@ -259,6 +259,17 @@ REGULARIZERS: dict[str, type[Regularizer]] = {
 }
 
 
+def named_regularizer(choice: str | Regularizer) -> Regularizer:
+    """A regularizer by its name, with its default settings, or as it is.
+
+    Examples
+    --------
+    >>> named_regularizer("elastic_net")
+    ElasticNetMKL(sigma=0.5)
+    """
+    return REGULARIZERS[choice]() if isinstance(choice, str) else choice
+
+
 def _require(name: str, value: float, low: float, high: float) -> None:
     if not low <= value <= high or not np.isfinite(value):
         ends = f"between {low:g} and {high:g}" if np.isfinite(high) else f">= {low:g}"

@@ -92,6 +92,15 @@ class Term:
         }
         return self.weight * known.get(self.kind, 0.0)
 
+    @property
+    def prunes(self) -> bool:
+        """Whether the proximal step sets whole blocks to zero."""
+        if self.kind in ("squared_p", "power"):
+            return self.exponent == 1.0
+        if self.kind == "elastic_net":
+            return self.exponent < 1.0
+        return self.kind in ("group_lasso", "sparse_mkl", "joint")
+
     def _slopes(self, norms: Array) -> Array:
         if self.kind == "entries":
             return np.zeros(len(norms))

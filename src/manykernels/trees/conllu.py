@@ -6,12 +6,10 @@ import gzip
 import io
 import os
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
-
-import numpy as np
+from typing import NoReturn
 
 from manykernels.base.disk import read_whole, unpacked
 
@@ -19,7 +17,6 @@ PathLike = str | os.PathLike[str]
 
 N_COLUMNS = 10
 BLANK = "_"
-PUNCTUATION = "PUNCT"
 
 
 @dataclass(frozen=True)
@@ -37,6 +34,10 @@ class Sentence:
         Lines before the words, with their "#".
     ranges : tuple of (int, str)
         Multiword tokens such as "don't": the position of the first word, and the line.
+    deps : tuple of str
+        Enhanced dependencies, kept as they are; empty if no word has any.
+    empty_nodes : tuple of (int, str)
+        Lines of words that are not there ("8.1"): the position before, and the line.
 
     Examples
     --------
@@ -54,6 +55,8 @@ class Sentence:
     misc: tuple[str, ...]
     comments: tuple[str, ...] = ()
     ranges: tuple[tuple[int, str], ...] = ()
+    deps: tuple[str, ...] = ()
+    empty_nodes: tuple[tuple[int, str], ...] = ()
 
     @classmethod
     def of(
@@ -63,61 +66,46 @@ class Sentence:
         heads: Iterable[int] | None = None,
         lemmas: Iterable[str] | None = None,
         xpos: Iterable[str] | None = None,
+        feats: Iterable[str] | None = None,
+        deprels: Iterable[str] | None = None,
     ) -> Sentence:
         """A sentence from its words and what is known of them."""
         words = tuple(forms)
         nothing = (BLANK,) * len(words)
-        lemma, coarse, fine = (
+        texts = [
             nothing if column is None else tuple(column)
-            for column in (lemmas, upos, xpos)
-        )
+            for column in (lemmas, upos, xpos, feats, deprels)
+        ]
         places = None if heads is None else tuple(int(head) for head in heads)
-        for column in (lemma, coarse, fine, nothing if places is None else places):
+        for column in (*texts, nothing if places is None else places):
             if len(column) != len(words):
                 raise ValueError(
                     f"expected {len(words)} entries, one per word, got {len(column)}; "
                     "give every column the same length."
                 )
-        return cls(words, lemma, coarse, fine, nothing, places, nothing, nothing)
+        lemma, coarse, fine, inflection, relations = texts
+        return cls(words, lemma, coarse, fine, inflection, places, relations, nothing)
+
+    @property
+    def has_relations(self) -> bool:
+        """Whether any word has one."""
+        return any(relation != BLANK for relation in self.deprels)
+
+    @property
+    def suffixes(self) -> tuple[str, ...]:
+        """The last three letters of every word."""
+        return tuple(form[-3:].lower() for form in self.forms)
 
     def __len__(self) -> int:
         """Words of the sentence."""
         return len(self.forms)
 
 
-class ParsingScore(NamedTuple):
-    """Shares of words with the right head, and of sentences without an error."""
-
-    uas: float
-    uas_without_punctuation: float
-    sentences: float
-
-    @classmethod
-    def of(cls, sentences: Sequence[Sentence], heads: Sequence[Any]) -> ParsingScore:
-        """Predicted heads against those of the sentences.
-
-        Examples
-        --------
-        >>> truth = Sentence.of(["Go", "!"], ["VERB", "PUNCT"], [0, 1])
-        >>> ParsingScore.of([truth], [[0, 0]])
-        ParsingScore(uas=0.5, uas_without_punctuation=1.0, sentences=0.0)
-        """
-        pairs = zip(sentences, heads, strict=True)
-        right = [np.array(found) == sentence.heads for sentence, found in pairs]
-        words = np.concatenate(right)
-        kept = np.array([tag != PUNCTUATION for s in sentences for tag in s.upos])
-        return cls(
-            float(words.mean()),
-            float(words[kept].mean()) if kept.any() else float("nan"),
-            float(np.mean([one.all() for one in right])),
-        )
-
-
 def read_conllu(path: PathLike) -> list[Sentence]:
     """Sentences of a CoNLL-U file, plain or gzipped.
 
-    Empty nodes ("8.1") are left out. Multiword tokens ("1-2") are no words; their lines
-    are kept in `Sentence.ranges`. Enhanced dependencies are not read.
+    Multiword tokens ("1-2") and empty nodes ("8.1") are no words; their lines are kept,
+    in `Sentence.ranges` and `Sentence.empty_nodes`, as are enhanced dependencies.
 
     Examples
     --------
@@ -190,16 +178,24 @@ def write_conllu(path: PathLike, sentences: Iterable[Sentence]) -> None:
 
 def _formatted(sentence: Sentence) -> str:
     lines = list(sentence.comments)
-    ranges: dict[int, list[str]] = {}
-    for first, line in sentence.ranges:
-        ranges.setdefault(first, []).append(line)
+    ranges, empty_nodes = _by_place(sentence.ranges), _by_place(sentence.empty_nodes)
     heads = sentence.heads or (BLANK,) * len(sentence)
+    deps = sentence.deps or (BLANK,) * len(sentence)
+    lines += empty_nodes.get(0, [])
     for i in range(len(sentence)):
         lines += ranges.get(i + 1, [])
         cells = [str(i + 1), sentence.forms[i], sentence.lemmas[i], sentence.upos[i]]
         cells += [sentence.xpos[i], sentence.feats[i], str(heads[i])]
-        lines.append("\t".join([*cells, sentence.deprels[i], BLANK, sentence.misc[i]]))
+        cells += [sentence.deprels[i], deps[i], sentence.misc[i]]
+        lines += ["\t".join(cells), *empty_nodes.get(i + 1, [])]
     return "\n".join(lines) + "\n\n"
+
+
+def _by_place(lines: Iterable[tuple[int, str]]) -> dict[int, list[str]]:
+    found: dict[int, list[str]] = {}
+    for place, line in lines:
+        found.setdefault(place, []).append(line)
+    return found
 
 
 def _decoded(content: bytes | str, name: str) -> str:
@@ -223,6 +219,7 @@ class _SentenceLines:
         self.lines = 0
         self.comments: list[str] = []
         self.ranges: list[tuple[int, str]] = []
+        self.empty_nodes: list[tuple[int, str]] = []
         self.words: list[list[str]] = []
         self.numbers: list[int] = []  # line of each word
         self.last = 0
@@ -245,7 +242,9 @@ class _SentenceLines:
         position = cells[0]
         if "-" in position:
             self._add_range(number, line, position)
-        elif "." not in position:
+        elif "." in position:
+            self.empty_nodes.append((len(self.words), line))
+        else:
             self._add_word(number, cells)
 
     def sentence(self) -> Sentence:
@@ -253,7 +252,7 @@ class _SentenceLines:
         if not self.words:
             self._fail(self.last, "words after the comments", "none", "add them")
         columns = [tuple(column) for column in zip(*self.words, strict=True)]
-        _, forms, lemmas, upos, xpos, feats, _, deprels, _, misc = columns
+        _, forms, lemmas, upos, xpos, feats, _, deprels, deps, misc = columns
         return Sentence(
             forms,
             lemmas,
@@ -265,6 +264,8 @@ class _SentenceLines:
             misc,
             tuple(self.comments),
             tuple(self.ranges),
+            () if all(cell == BLANK for cell in deps) else deps,
+            tuple(self.empty_nodes),
         )
 
     def _add_range(self, number: int, line: str, position: str) -> None:

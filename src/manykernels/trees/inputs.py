@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -18,14 +19,9 @@ from manykernels.base.stored import (
     require_all,
     storable,
 )
-from manykernels.hot.trees import (
-    BIN_EDGES,
-    MARGIN,
-    Corpus,
-    Templates,
-    parse_corpus,
-)
-from manykernels.trees.conllu import Sentence
+from manykernels.hot.arcs import BIN_EDGES, MARGIN, Corpus, Templates
+from manykernels.hot.tree_search import parse_corpus
+from manykernels.trees.conllu import BLANK, Sentence
 from manykernels.trees.templates import (
     FIELDS,
     PAIRS,
@@ -35,13 +31,21 @@ from manykernels.trees.templates import (
     parse_template,
 )
 
-COLUMNS = ("forms", "lemmas", "upos", "xpos")  # of a Sentence, in the order of FIELDS
+COLUMNS = (
+    "forms",
+    "lemmas",
+    "upos",
+    "xpos",
+    "feats",
+    "suffixes",
+)  # of a Sentence, in the order of FIELDS
 UNKNOWN, BEFORE, ROOT, AFTER, N_SPECIAL = 0, 1, 2, 3, 4
 FEWEST_BITS, MOST_BITS = 8, 22
 SLOT_BYTES = 8  # a weight and its share in the average, in single precision
 
 MOST_TAGS = 256  # whose pairs are worth a table
 UNBOUNDED = 2**30
+RELATIVES = (None, "g", "s")
 ANY_SIZE = 2**62  # no limit in bytes: a file says itself how large its tables are
 
 assert REACH == MARGIN
@@ -66,7 +70,7 @@ class Vocabulary:
         counts = [
             Counter(v for s in sentences for v in getattr(s, name)) for name in COLUMNS
         ]
-        fewest = (min_count, min_count, 1, 1)
+        fewest = (min_count, min_count, 1, 1, 1, min_count)
         return cls(
             tuple(
                 tuple(sorted(v for v, count in c.items() if count >= least))
@@ -246,16 +250,21 @@ class Layout:
         self,
         weights: np.ndarray,
         in_use: np.ndarray,
-        sentences: Sequence[Sentence],
+        corpus: Corpus,
         single_root: bool,
-    ) -> list[np.ndarray]:
-        """The best tree of each sentence; templates not in use have no weights."""
-        corpus = self.vocabulary.encode(sentences)
+    ) -> np.ndarray:
+        """The heads of the best trees, by row; templates not in use have no weights."""
         heads = np.zeros(len(corpus.tokens), np.int32)
-        scales, n = in_use.astype(np.float64), len(sentences)
-        parse_corpus(corpus, self.compiled, weights, scales, single_root, 0, n, heads)
+        scales, n = in_use.astype(np.float64), len(corpus.starts) - 1
+        one = bool(single_root)
+        parse_corpus(corpus, self.compiled, weights, scales, one, 0, n, heads)
+        return heads
+
+    @staticmethod
+    def by_sentence(corpus: Corpus, heads: np.ndarray) -> list[tuple[int, ...]]:
+        """Heads by row as one tuple for each sentence."""
         spans = zip(corpus.starts[:-1], corpus.starts[1:], strict=True)
-        return [heads[a + MARGIN + 1 : b - MARGIN].astype(np.int64) for a, b in spans]
+        return [tuple(heads[a + MARGIN + 1 : b - MARGIN].tolist()) for a, b in spans]
 
     def only(self, texts: Iterable[str], limit: int) -> Layout:
         """With these templates only, whose tables may grow into the room of others."""
@@ -272,6 +281,7 @@ def compile_templates(
     bits = np.minimum(needed, _most_bits(needed, limit))
     head_atoms, head_side = _sides([template.head for template in templates])
     modifier_atoms, modifier_side = _sides([t.modifier for t in templates])
+    third_atoms, third_side = _sides([t.third for t in templates])
     return Templates(
         head_atoms,
         modifier_atoms,
@@ -283,6 +293,9 @@ def compile_templates(
         (32 - bits).astype(np.uint32),
         reach.longest,
         reach.field,
+        third_atoms,
+        third_side,
+        np.array([RELATIVES.index(template.relative) for template in templates]),
     )
 
 
@@ -291,7 +304,9 @@ def _bits_needed(template: ArcTemplate, sizes: Sequence[int]) -> int:
     combinations = {None: 1, "direction": 2, "distance": 2 * (len(BIN_EDGES) + 1)}[
         template.pair
     ]
-    fields = [field for _, field in template.head + template.modifier]
+    atoms = template.head + template.modifier + template.third
+    fields = [field for _, field in atoms]
+    combinations *= 1 if template.relative is None else 3  # where the third word is
     for field in fields + ([] if template.between is None else [template.between]):
         combinations *= sizes[FIELDS.index(field)]
     return int(np.clip(combinations.bit_length() + 1, FEWEST_BITS, MOST_BITS))
@@ -325,6 +340,19 @@ def _pair_code(pair: str | None) -> int:
 
 def _field_code(field: str | None) -> int:
     return -1 if field is None else FIELDS.index(field)
+
+
+def warn_of_missing_tags(vocabulary: Vocabulary, sentences: Sequence[Sentence]) -> None:
+    """Say it where sentences lack the tags that a parser has learned from."""
+    n_tags = len(vocabulary.values[FIELDS.index("upos")])
+    bare = sum(all(tag == BLANK for tag in sentence.upos) for sentence in sentences)
+    if n_tags > 1 and bare:
+        warnings.warn(
+            f"{bare} of {len(sentences)} sentences have no tags, of which this parser "
+            f"knows {n_tags}; expect about half of the heads to be right, or tag the "
+            "words first (manykernels parse --tag).",
+            stacklevel=3,
+        )
 
 
 def check_sentences(sentences: Any, heads: bool = False) -> list[Sentence]:

@@ -22,16 +22,16 @@ from numpy.typing import NDArray
 
 from manykernels.base import stored
 from manykernels.base.stored import Maybe, OneOf, Real, storable
-from manykernels.hot import trees as hot
+from manykernels.hot import tree_learning as hot
+from manykernels.hot.arcs import MARGIN, Corpus, Templates, longest_sentence
 from manykernels.hot.prox import TermCodes
 from manykernels.inputs import parameters
 from manykernels.inputs.parameters import Flag, Number, Rules, check_parameters
-from manykernels.norms.regularizers import REGULARIZERS
+from manykernels.norms.regularizers import Regularizer, named_regularizer
 from manykernels.norms.terms import term_codes
 from manykernels.solvers.loop import InterruptedFitWarning
 
 UPDATES = ("auto", "passive_aggressive", "gradient", "dual_averaging")
-PRUNING = ("group_lasso", "sparse_mkl")  # penalties that send templates to zero
 STEPS = {"hinge": 1.0, "crf": 5.0}
 RULES: Rules = {
     "update": parameters.OneOf(*UPDATES),
@@ -58,6 +58,14 @@ class TreeEpoch(NamedTuple):
 Callback = Callable[[TreeEpoch], object]
 
 
+class Learned(NamedTuple):
+    """What happened in some epochs."""
+
+    history: list[TreeEpoch]
+    norms: list[FloatArray]  # of the templates' weights after each epoch
+    ended: bool  # by somebody, before the last epoch
+
+
 @dataclass(frozen=True)
 class TreeRule:
     """How weights are learned.
@@ -66,8 +74,8 @@ class TreeRule:
     ----------
     loss : str
         "hinge" or "crf".
-    penalty : str, optional
-        "squared_l2", "group_lasso" or "sparse_mkl", which is 1/2 (sum of norms)^2.
+    penalty : str or Regularizer, optional
+        On the norms of the templates' weights; see :mod:`manykernels.norms`.
     passive_aggressive : bool
         Steps just long enough to mend a sentence, `step` at most.
     step : float
@@ -82,7 +90,7 @@ class TreeRule:
     """
 
     loss: str = "hinge"
-    penalty: str | None = None
+    penalty: str | Regularizer | None = None
     passive_aggressive: bool = True
     step: float = 1.0
     reg: float = 0.0
@@ -103,14 +111,15 @@ class TreeRule:
 
     def terms(self, n_templates: int) -> TermCodes:
         """The penalty's terms for the compiled loop; none without a penalty."""
-        chosen = None if self.penalty is None else REGULARIZERS[self.penalty]()
-        return term_codes(() if chosen is None else chosen.terms(), n_templates)
+        if self.penalty is None:
+            return term_codes((), n_templates)
+        return term_codes(named_regularizer(self.penalty).terms(), n_templates)
 
-    def sums(self, corpus: hot.Corpus) -> Sums | None:
+    def sums(self, corpus: Corpus) -> Sums | None:
         """Room for the marginals of the longest sentence; None for the hinge."""
         if self.loss == "hinge":
             return None
-        size = int(hot.longest_sentence(corpus.starts)) + 1
+        size = int(longest_sentence(corpus.starts)) + 1
         table = (size, size)
         through = np.empty(size**3 // 3 + 1)
         return np.empty(table), np.empty(table), through, np.empty(table)
@@ -135,7 +144,8 @@ class TreeLearning:
         Length of a step, for arcs of unit length in feature space; by default 1, and
         5 for the CRF loss, whose steps are weighted by probabilities.
     average : bool
-        Keep the mean of the weights of all rounds rather than the last.
+        Keep the mean of the weights of all rounds in the second half of the epochs
+        rather than the last.
 
     Examples
     --------
@@ -151,7 +161,11 @@ class TreeLearning:
         check_parameters(self, RULES)
 
     def rule(
-        self, loss: str, penalty: str | None, reg: float, single_root: bool = True
+        self,
+        loss: str,
+        penalty: str | Regularizer | None,
+        reg: float,
+        single_root: bool = True,
     ) -> TreeRule:
         """What a round does, for a loss and a penalty."""
         plain = loss == "hinge" and penalty is None
@@ -163,7 +177,7 @@ class TreeLearning:
             )
         if update == "auto":
             update = "passive_aggressive" if plain else "gradient"
-            update = "dual_averaging" if penalty in PRUNING else update
+            update = "dual_averaging" if prunes(penalty) else update
         return TreeRule(
             loss,
             penalty,
@@ -175,6 +189,36 @@ class TreeLearning:
         )
 
 
+def prunes(penalty: str | Regularizer | None) -> bool:
+    """Whether a penalty sends templates to zero.
+
+    Examples
+    --------
+    >>> prunes("sparse_mkl"), prunes("squared_l2"), prunes(None)
+    (True, False, False)
+    """
+    if penalty is None:
+        return False
+    return any(term.prunes for term in named_regularizer(penalty).terms())
+
+
+def require_blocks(penalty: str | Regularizer | None, n_templates: int) -> None:
+    """Raise unless a penalty speaks of the templates' norms, and of no others."""
+    terms = () if penalty is None else named_regularizer(penalty).terms()
+    if any(term.kind == "entries" for term in terms):
+        raise ValueError(
+            "regularizer must be one of the norms of templates, got one of single "
+            "weights, of which every round would visit all; use 'group_lasso' or "
+            "'elastic_net'."
+        )
+    blocks = [block for term in terms for block in term.blocks or ()]
+    if blocks and not 0 <= min(blocks) <= max(blocks) < n_templates:
+        raise ValueError(
+            f"regularizer must name templates by positions from 0 to {n_templates - 1},"
+            f" got {min(blocks)} to {max(blocks)}; count them in the given order."
+        )
+
+
 class TreeState:
     """Weights of all templates while they are learned, and their sum over rounds.
 
@@ -182,11 +226,12 @@ class TreeState:
     """
 
     def __init__(
-        self, templates: hot.Templates, weights: NDArray[np.float32] | None = None
+        self, templates: Templates, weights: NDArray[np.float32] | None = None
     ) -> None:
         n_templates, n_weights = len(templates.pair), int(templates.start[-1])
         self.templates = templates
         self.rounds = 0
+        self.averaged = 0
         self.epochs = 0
         self.passes = 0.0
         self.from_weights = weights is not None
@@ -205,7 +250,7 @@ class TreeState:
             self.tables.n_touched[self.tables.square > 0] = REMEMBERED + 1
 
     def epoch(
-        self, corpus: hot.Corpus, rule: TreeRule, order: NDArray[np.int64]
+        self, corpus: Corpus, rule: TreeRule, order: NDArray[np.int64]
     ) -> tuple[float, int]:
         """One round per sentence of `order`; summed loss and words with other heads."""
         self._begin(rule.dual_averaging)
@@ -223,6 +268,7 @@ class TreeState:
         if not rule.dual_averaging:
             hot.flush_all(self.templates, self.tables)
         self.rounds += len(order)
+        self.averaged += len(order)
         self.passes += len(order) / (len(corpus.starts) - 1)
         return float(loss), int(wrong)
 
@@ -249,6 +295,12 @@ class TreeState:
         weights: NDArray[np.float32] = hot.last_weights(self.templates, self.tables)
         return weights
 
+    def forget_average(self) -> None:
+        """The mean begins anew: early rounds are worse than late ones."""
+        self.tables.offset[:] = 0.0
+        self.tables.passed[:] = 0.0
+        self.averaged = 0
+
     def average(self) -> NDArray[np.float32]:
         """The mean of the weights after every round; zero where the last model is.
 
@@ -256,52 +308,56 @@ class TreeState:
         what it had in early rounds.
         """
         weights: NDArray[np.float32] = hot.mean_weights(
-            self.templates, self.tables, max(self.rounds, 1)
+            self.templates, self.tables, max(self.averaged, 1)
         )
         return weights
 
 
 def learn_trees(
     state: TreeState,
-    corpus: hot.Corpus,
+    corpus: Corpus,
     rule: TreeRule,
     n_epochs: int,
     rng: np.random.Generator,
     callback: Callback | None = None,
-) -> tuple[list[TreeEpoch], bool]:
-    """Run epochs in random order; the history, and whether somebody ended it.
+) -> Learned:
+    """Run epochs in random order.
 
     Ctrl-C after the first epoch and a callback that returns something true end it.
     """
-    history: list[TreeEpoch] = []
+    learned = Learned([], [], False)
     try:
         for line in _epochs(state, corpus, rule, n_epochs, rng):
-            history.append(line)
+            learned.history.append(line)
+            learned.norms.append(state.group_norms)
             if callback is not None and callback(line):
-                return history, True
+                return learned._replace(ended=True)
     except KeyboardInterrupt:
-        if not history:
+        if not learned.history:
             raise
+        done = len(learned.history)
         warnings.warn(
-            f"Interrupted after {len(history)} epochs; the model so far was kept.",
+            f"Interrupted after {done} epochs; the model so far was kept.",
             InterruptedFitWarning,
             stacklevel=3,
         )
-        return history, True
-    return history, False
+        return learned._replace(ended=True)
+    return learned
 
 
 def _epochs(
     state: TreeState,
-    corpus: hot.Corpus,
+    corpus: Corpus,
     rule: TreeRule,
     n_epochs: int,
     rng: np.random.Generator,
 ) -> Iterator[TreeEpoch]:
     began = time.perf_counter()
     n_sentences = len(corpus.starts) - 1
-    n_words = int(corpus.starts[-1]) - n_sentences * (1 + 2 * hot.MARGIN)
+    n_words = int(corpus.starts[-1]) - n_sentences * (1 + 2 * MARGIN)
     for epoch in range(1, n_epochs + 1):
+        if 1 < epoch == n_epochs // 2 + 1:
+            state.forget_average()
         loss, wrong = state.epoch(corpus, rule, rng.permutation(n_sentences))
         yield TreeEpoch(
             epoch,
@@ -312,9 +368,7 @@ def _epochs(
         )
 
 
-def template_norms(
-    templates: hot.Templates, weights: NDArray[np.float32]
-) -> FloatArray:
+def template_norms(templates: Templates, weights: NDArray[np.float32]) -> FloatArray:
     """||w_t|| of each template's part of the weights."""
     spans = zip(templates.start[:-1], templates.start[1:], strict=True)
     # One at a time: all weights in double precision would be the largest array of all.

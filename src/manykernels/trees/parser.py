@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -10,36 +11,39 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from manykernels.base.machine import parse_bytes, require_memory
-from manykernels.base.stored import Floats, ListOf, Part, Wholes, require_all
+from manykernels.base.machine import parse_bytes
+from manykernels.base.stored import Floats, ListOf, Maybe, Part, require_all
 from manykernels.files import Saved, by_weight
-from manykernels.hot import trees as hot
 from manykernels.inputs import parameters
 from manykernels.inputs.reporting import progress_callback
 from manykernels.inputs.whole import whole_or_nothing
-from manykernels.trees.conllu import ParsingScore, Sentence, format_conllu
+from manykernels.norms.regularizers import REGULARIZERS
+from manykernels.trees.conllu import Sentence
 from manykernels.trees.inputs import (
     Layout,
-    check_sentences,
     check_treebank,
 )
+from manykernels.trees.label_templates import label_templates
+from manykernels.trees.labels import ArcLabeler
 from manykernels.trees.learning import (
-    PRUNING,
+    Learned,
     TreeEpoch,
     TreeLearning,
-    TreeRule,
     TreeState,
-    learn_trees,
-    template_norms,
+    prunes,
+    require_blocks,
 )
-from manykernels.trees.templates import arc_templates
+from manykernels.trees.packed import PackedWeights
+from manykernels.trees.predictions import TreePredictions
+from manykernels.trees.templates import arc_templates, for_loss
+from manykernels.trees.training import TreeModel, TreeTraining, compressed_weights
 
 RULES: parameters.Rules = {
     "loss": parameters.OneOf("hinge", "crf"),
-    "regularizer": parameters.OneOf(None, "squared_l2", "group_lasso", "sparse_mkl"),
+    "regularizer": parameters.OneOf(None, *REGULARIZERS, method="terms"),
     "C": parameters.Number(largest=parameters.MODERATE),
     "solver": parameters.OneOf(None, method="rule"),
-    "n_epochs": parameters.Whole(example=8),
+    "n_epochs": parameters.Whole(example=12),
     "refit": parameters.Flag(),
     "n_templates": parameters.Whole(optional=True),
     "selection_epochs": parameters.Whole(example=2),
@@ -49,31 +53,40 @@ RULES: parameters.Rules = {
 }
 
 
-class DependencyParser(Saved, BaseEstimator):
-    r"""Head of every word: the tree with the largest sum of arc scores.
+class DependencyParser(TreePredictions, Saved, BaseEstimator):
+    r"""Head and relation of every word: the tree with the largest sum of scores.
 
     .. math:: \min_w \lambda\,\Omega(w) + \frac1N \sum_i \max_y\,
         [s_w(x_i, y) - s_w(x_i, y_i) + \mathrm{cost}(y, y_i)],
         \qquad \lambda = \frac{1}{C N}
 
     Each feature template is a group of weights with a table of its own. A penalty on
-    the norms of the groups decides which templates are worth keeping.
+    the norms of the groups decides which templates are worth keeping. Relations are
+    found in a second step, by a multiclass model on the arcs of the tree.
 
     Parameters
     ----------
     templates : "standard", "full" or list of str
-        116 templates, 507 templates, or texts such as "h.upos m.form distance".
+        169 templates, the 507 of the SPOM paper, or texts such as "h.upos m.form
+        distance".
+    label_templates : "standard", None or list of str
+        What relations are told from, as texts such as "h.lemma children.lemma"; None
+        leaves relations alone, as do training sentences without any.
     loss : "hinge" or "crf"
-        Structured hinge loss with Hamming cost, or minus the log-likelihood.
-    regularizer : None, "squared_l2", "group_lasso" or "sparse_mkl"
-        The last two prune templates; the last is 1/2 (sum of norms)^2, as in MKL.
+        Structured hinge loss with Hamming cost, or minus the log-likelihood, for which
+        templates look at no third word.
+    regularizer : None, str or regularizer
+        On the norms of the templates' weights: "sparse_mkl", which is 1/2 (sum of
+        norms)^2, "group_lasso", "elastic_net", "squared_l2", "squared_p", "power", or
+        any of :mod:`manykernels.norms` but those of single weights. The first three
+        prune templates.
     C : float
         Weight of the losses against the regularizer.
     solver : TreeLearning, optional
         How to learn: the sort and the length of steps, and averaging; see
         :class:`manykernels.trees.TreeLearning`.
     n_epochs : int
-        Passes over the sentences.
+        Passes over the sentences; the model is the mean of the second half of them.
     refit : bool
         Learn twice: with the regularizer, to find out which templates matter, and then
         without it from these templates alone. Penalties make the weights of good
@@ -107,8 +120,12 @@ class DependencyParser(Saved, BaseEstimator):
         Norm of each template's weights, in the order of `templates_`.
     selected_templates_ : list of str
         Templates with weights other than zero, strongest first.
+    template_history_ : array (epochs, templates)
+        Norm of each template's weights after every epoch.
+    relations_ : list of str
+        The relations that are told apart; empty if none were learned.
     n_features_ : int
-        Weights that are not zero.
+        Weights of arcs that are not zero.
     history_ : list of TreeEpoch
         Time, mean loss, accuracy and templates in use, per epoch.
     selection_history_ : list of TreeEpoch
@@ -119,27 +136,29 @@ class DependencyParser(Saved, BaseEstimator):
     Examples
     --------
     >>> from manykernels.trees import Sentence
-    >>> tags = ["DET", "NOUN", "VERB"]
+    >>> tags, relations = ["DET", "NOUN", "VERB"], ["det", "nsubj", "root"]
+    >>> dog, dogs = ["the", "dog", "barks"], ["dogs", "bark"]
     >>> train = [
-    ...     Sentence.of(["the", "dog", "barks"], tags, heads=[2, 3, 0]),
-    ...     Sentence.of(["dogs", "bark"], tags[1:], heads=[2, 0]),
+    ...     Sentence.of(dog, tags, heads=[2, 3, 0], deprels=relations),
+    ...     Sentence.of(dogs, tags[1:], heads=[2, 0], deprels=relations[1:]),
     ... ]
     >>> parser = DependencyParser(n_epochs=3, random_state=0, memory_limit="10MB")
-    >>> parser.fit(train).predict([Sentence.of(["a", "cat", "sleeps"], tags)])
-    [array([2, 3, 0])]
+    >>> found = parser.fit(train).predict([Sentence.of(["a", "cat", "sleeps"], tags)])
+    >>> found[0].heads, found[0].deprels
+    ((2, 3, 0), ('det', 'nsubj', 'root'))
     """
 
     input_kind = "sentences"
     _rules = RULES
     _stored = {
         "_layout": Part(Layout),
-        "_places": Wholes("weights", low=0),  # of the weights that are not zero
-        "_values": Floats("weights"),
+        "_packed": Part(PackedWeights),
+        "_labeler": Maybe(Part(ArcLabeler)),
         "history_": ListOf(Part(TreeEpoch)),
         "selection_history_": ListOf(Part(TreeEpoch)),
+        "template_history_": Floats("epochs", "templates", low=0.0),
     }
     _state: TreeState | None
-    _layout: Layout
     history_: list[TreeEpoch]
     selection_history_: list[TreeEpoch]
 
@@ -147,11 +166,12 @@ class DependencyParser(Saved, BaseEstimator):
         self,
         templates: Any = "standard",
         *,
+        label_templates: Any = "standard",
         loss: str = "hinge",
-        regularizer: str | None = None,
+        regularizer: Any = None,
         C: float = 1.0,
         solver: TreeLearning | None = None,
-        n_epochs: int = 8,
+        n_epochs: int = 12,
         refit: bool = False,
         n_templates: int | None = None,
         selection_epochs: int = 2,
@@ -164,6 +184,7 @@ class DependencyParser(Saved, BaseEstimator):
         callback: Any = None,
     ) -> None:
         self.templates = templates
+        self.label_templates = label_templates
         self.loss = loss
         self.regularizer = regularizer
         self.C = C
@@ -182,33 +203,33 @@ class DependencyParser(Saved, BaseEstimator):
 
     @whole_or_nothing
     def fit(self, sentences: Any, y: Any = None) -> DependencyParser:
-        """Learn from sentences with heads.
+        """Learn from sentences with heads, and with relations if they have any.
 
         Parameters
         ----------
         sentences : list of Sentence
             See :func:`manykernels.trees.read_conllu`.
         y : None
-            Ignored: sentences know their heads.
+            Ignored: sentences know their trees.
         """
         self._check_parameters()
         found = check_treebank(sentences, self.single_root)
         layout = self._lay_out(found)
-        if self.refit:
-            self._learn_in_two_fits(layout, found)
-        else:
-            self.selection_history_ = []
-            epochs = self.n_epochs
-            self.history_, _ = self._learn_from_zero(layout, found, epochs, False)
-        self.n_iter_ = len(self.history_)
+        model, learned, first = self._learn(layout, found)
+        self._state = None  # as large as the model itself
+        self.history_, self.selection_history_ = learned.history, first
+        self.template_history_ = np.array(learned.norms)
+        self._store(model)
+        self._labeler = self._room_for_relations(layout, found)
+        self._learn_relations(found, self.n_epochs)
         return self
 
     @whole_or_nothing
     def partial_fit(self, sentences: Any, y: Any = None) -> DependencyParser:
         """One more pass, over these sentences.
 
-        The first call decides which words and tags are known. Dual averaging needs all
-        gradients: after `fit`, or `load`, gradient steps are taken instead.
+        The first call decides which words, tags and relations are known. Dual averaging
+        needs all gradients: after `fit`, or `load`, gradient steps are taken instead.
 
         Parameters
         ----------
@@ -220,115 +241,81 @@ class DependencyParser(Saved, BaseEstimator):
         found = check_treebank(sentences, self.single_root)
         if not hasattr(self, "templates_"):
             self._require_one_fit()
-            self._layout = self._lay_out(found)
-            self._state = TreeState(self._layout.compiled)
+            layout = self._lay_out(found)
+            self._state = TreeState(layout.compiled)
             self.history_, self.selection_history_ = [], []
+            self.template_history_ = np.empty((0, len(layout.templates)))
+            self._labeler = self._room_for_relations(layout, found)
+        else:
+            layout = self._model.layout
         if self._state is None:
-            self._state = TreeState(self._layout.compiled, self._weights)
+            self._state = TreeState(layout.compiled, self._model.weights)
         if self.prune_arcs:
-            self._layout.widen(found)
-        lines, _ = self._learn(self._state, self._layout, found, 1, self.refit)
+            layout.widen(found)
+        training = self._training()
+        model, learned = training.go_on(self._state, layout, found, 1, self.refit)
         done = len(self.history_) + 1
-        self.history_ += [x._replace(epoch=k) for k, x in enumerate(lines, done)]
-        self._store(self._layout, self._state)
-        self.n_iter_ = len(self.history_)
+        lines = enumerate(learned.history, done)
+        self.history_ = self.history_ + [x._replace(epoch=k) for k, x in lines]
+        self.template_history_ = np.vstack([self.template_history_, *learned.norms])
+        self._store(model)
+        self._learn_relations(found, 1)
         return self
 
-    def predict(self, sentences: Any) -> list[np.ndarray]:
-        """The head of every word: 0 for the root, 1 for the first word.
+    def compressed(self, keep: float = 0.25, half: bool = True) -> DependencyParser:
+        """A copy with fewer and shorter weights, whose file is small.
+
+        Score it on sentences of your own before you trust it; `save` then keeps it as
+        it is.
 
         Parameters
         ----------
-        sentences : list of Sentence
-            Their heads are not looked at.
-
-        Returns
-        -------
-        list of arrays
-            One entry per word.
+        keep : float
+            Share of the weights that is kept, the largest ones.
+        half : bool
+            Round weights to half precision, which takes two bytes instead of four.
         """
         check_is_fitted(self, "templates_")
-        found = check_sentences(sentences)
-        in_use = self.template_weights_ > 0.0
-        return self._layout.best_heads(
-            self._weights, in_use, found, bool(self.single_root)
-        )
-
-    def parse(self, sentences: Any) -> list[Sentence]:
-        """The sentences with predicted heads; relations are left open."""
-        found = check_sentences(sentences)
-        return [
-            replace(s, heads=tuple(heads.tolist()), deprels=("_",) * len(s))
-            for s, heads in zip(found, self.predict(found), strict=True)
-        ]
-
-    def predict_conllu(self, sentences: Any) -> str:
-        """The sentences with predicted heads as CoNLL-U text."""
-        return format_conllu(self.parse(sentences))
-
-    def arc_scores(self, sentence: Sentence) -> np.ndarray:
-        """scores[h, m] of every arc of a sentence; minus infinity for those left out.
-
-        The array has a row and a column for the root, and then one for each word.
-        """
-        check_is_fitted(self, "templates_")
-        corpus = self._layout.vocabulary.encode(check_sentences([sentence]))
-        in_use = (self.template_weights_ > 0.0).astype(float)
-        scores = hot.arc_scores(corpus, self._layout.compiled, self._weights, in_use, 0)
-        return np.asarray(scores, dtype=np.float64)
-
-    def score(
-        self, sentences: Any, y: Any = None, *, punctuation: bool = True
-    ) -> float:
-        """Unlabeled attachment score: the share of words with the right head.
-
-        Parameters
-        ----------
-        sentences : list of Sentence
-        y : None
-            Ignored.
-        punctuation : bool
-            Whether words with the tag PUNCT count.
-        """
-        result = self.evaluate(sentences)
-        return result.uas if punctuation else result.uas_without_punctuation
-
-    def evaluate(self, sentences: Any) -> ParsingScore:
-        """Attachment scores with and without punctuation, and whole sentences."""
-        found = check_sentences(sentences, heads=True)
-        return ParsingScore.of(found, self.predict(found))
+        parameters.Number(high=1.0).check("keep", keep)
+        parameters.Flag().check("half", half)
+        small = copy(self)
+        small._state = None
+        small._store(self._model.compressed(keep, half))
+        if self._labeler is not None:
+            weights = compressed_weights(self._labeler.weights, keep, half)
+            small._labeler = replace(self._labeler, weights=weights)
+        return small
 
     def _require_fitted(self) -> None:
         check_is_fitted(self, "templates_")
 
     def _fitted_values(self) -> dict[str, Any]:
-        places = np.flatnonzero(self._weights)
-        sparse = {"_places": places, "_values": self._weights[places]}
-        return super()._fitted_values() | sparse
+        packed = PackedWeights.of(self._model.weights)
+        own = {"_layout": self._model.layout, "_packed": packed}
+        return super()._fitted_values() | own
 
     def _restored(self) -> None:
-        places, values = (self.__dict__.pop(name) for name in ("_places", "_values"))
-        size = int(self._layout.compiled.start[-1])
+        layout, packed = (self.__dict__.pop(name) for name in ("_layout", "_packed"))
+        n_templates = len(layout.templates)
         require_all(
             "DependencyParser",
             {
-                "places": np.all(places[:-1] < places[1:]),
-                "tables": not len(places) or places[-1] < size,
+                "tables": packed.size == int(layout.compiled.start[-1]),
+                "history": self.template_history_.shape
+                == (len(self.history_), n_templates),
             },
         )
-        require_memory(4 * size, None, "reading the weights of a parser")
-        self._weights = np.zeros(size, np.float32)
-        self._weights[places] = values
         self._state = None
-        self.n_iter_ = len(self.history_)
-        self._set_templates()
+        self._store(TreeModel.of(layout, packed.weights()))
+        self._set_relations()
 
     def _facts(self) -> dict[str, Any]:
-        words, lemmas, *tags = self._layout.vocabulary.values
+        words, lemmas, upos, xpos, *_ = self._model.layout.vocabulary.values
         return {
             "words": len(words),
             "lemmas": len(lemmas),
-            "tags": max(len(values) for values in tags),
+            "tags": max(len(upos), len(xpos)),
+            "relations": len(self.relations_),
             "weights": self.n_features_,
             "templates": by_weight(self.templates_, self.template_weights_),
             "epochs": self.n_iter_,
@@ -344,14 +331,18 @@ class DependencyParser(Saved, BaseEstimator):
     def _check_parameters(self) -> None:
         """Refuse parameters that no fit can follow, alone or together."""
         parameters.check_parameters(self, self._rules)
-        self._rule(1, False)
+        self._training().rule(1)
+        templates = for_loss(arc_templates(self.templates), self.templates, self.loss)
+        require_blocks(self.regularizer, len(templates))
+        if self.label_templates is not None:
+            label_templates(self.label_templates)
         if self.n_templates is not None and not self.refit:
             raise ValueError(
                 "n_templates needs a second fit of the templates that are kept, got "
                 "refit=False; pass refit=True."
             )
-        prunes = self.n_templates is not None or self.regularizer in PRUNING
-        if self.refit and not prunes:
+        can_choose = self.n_templates is not None or prunes(self.regularizer)
+        if self.refit and not can_choose:
             raise ValueError(
                 "refit needs a regularizer that prunes templates, or n_templates, got "
                 f"regularizer={self.regularizer!r}; pass regularizer='sparse_mkl'."
@@ -359,87 +350,71 @@ class DependencyParser(Saved, BaseEstimator):
 
     def _lay_out(self, sentences: Sequence[Sentence]) -> Layout:
         return Layout.fit(
-            arc_templates(self.templates),
+            for_loss(arc_templates(self.templates), self.templates, self.loss),
             sentences,
             self.min_count,
             self.prune_arcs,
             parse_bytes(self.memory_limit),
         )
 
-    def _learn_in_two_fits(self, layout: Layout, sentences: Sequence[Sentence]) -> None:
-        """Choose templates, then learn from them alone; a fit that is ended is last."""
-        epochs = self.selection_epochs
-        first, ended = self._learn_from_zero(layout, sentences, epochs, False)
-        self.selection_history_, self.history_ = [], first
-        if ended:
-            return
-        kept = self.selected_templates_[: self.n_templates]
-        if not kept:
-            raise ValueError(
-                "expected a regularizer that leaves some templates, got none with "
-                f"C={self.C!r}; raise C."
-            )
-        layout = layout.only(kept, parse_bytes(self.memory_limit))
-        epochs = self.n_epochs
-        second, _ = self._learn_from_zero(layout, sentences, epochs, True)
-        self.selection_history_, self.history_ = first, second
-
-    def _learn_from_zero(
-        self,
-        layout: Layout,
-        sentences: Sequence[Sentence],
-        n_epochs: int,
-        plain: bool,
-    ) -> tuple[list[TreeEpoch], bool]:
-        state = TreeState(layout.compiled)
-        found = self._learn(state, layout, sentences, n_epochs, plain)
-        self._store(layout, state)
-        self._state = None  # as large as the model itself
-        return found
-
     def _learn(
-        self,
-        state: TreeState,
-        layout: Layout,
-        sentences: Sequence[Sentence],
-        n_epochs: int,
-        plain: bool,
-    ) -> tuple[list[TreeEpoch], bool]:
+        self, layout: Layout, sentences: Sequence[Sentence]
+    ) -> tuple[TreeModel, Learned, list[TreeEpoch]]:
+        """One fit, or two: choose templates, then learn from them alone.
+
+        A first fit that is ended is the model. The history of a first fit comes last.
+        """
+        training = self._training()
+        if not self.refit:
+            return *training.from_zero(layout, sentences, self.n_epochs), []
+        return training.in_two_fits(
+            layout,
+            sentences,
+            (self.selection_epochs, self.n_epochs),
+            self.n_templates,
+            parse_bytes(self.memory_limit),
+        )
+
+    def _training(self) -> TreeTraining:
+        return TreeTraining(
+            TreeLearning() if self.solver is None else self.solver,
+            self.loss,
+            self.regularizer,
+            self.C,
+            self.single_root,
+            parameters.old_generator(self.random_state).randint(2**31),
+            progress_callback(self.verbose, None, self.callback),
+        )
+
+    def _room_for_relations(
+        self, layout: Layout, sentences: Sequence[Sentence]
+    ) -> ArcLabeler | None:
+        """A labeler without weights, in the memory that the learning of arcs frees."""
+        if self.label_templates is None or not any(s.has_relations for s in sentences):
+            return None
+        limit = parse_bytes(self.memory_limit) // 2
         corpus = layout.vocabulary.encode(sentences)
-        rule = self._rule(len(sentences), plain)
-        if state.from_weights:
-            rule = replace(rule, dual_averaging=False)
-        seed = parameters.old_generator(self.random_state).randint(2**31)
-        rng = np.random.default_rng([seed, state.rounds])
-        callback = progress_callback(self.verbose, None, self.callback)
-        return learn_trees(state, corpus, rule, n_epochs, rng, callback)
+        templates = label_templates(self.label_templates)
+        return ArcLabeler.empty(templates, sentences, corpus, limit)
 
-    def _rule(self, n_sentences: int, plain: bool) -> TreeRule:
-        """How to learn; `plain`: without the regularizer, by the default steps."""
-        solver = replace(self._solver, update="auto") if plain else self._solver
-        penalty = None if plain else self.regularizer
-        reg = 1.0 / (float(self.C) * n_sentences)
-        return solver.rule(self.loss, penalty, reg, self.single_root)
+    def _learn_relations(self, sentences: Sequence[Sentence], n_epochs: int) -> None:
+        if self._labeler is not None:
+            corpus = self._model.layout.vocabulary.encode(sentences)
+            rng = np.random.default_rng([self._training().seed, len(self.history_)])
+            self._labeler = self._labeler.learned(sentences, corpus, n_epochs, rng)
+        self._set_relations()
 
-    @property
-    def _solver(self) -> TreeLearning:
-        return TreeLearning() if self.solver is None else self.solver
+    def _set_relations(self) -> None:
+        found = () if self._labeler is None else self._labeler.relations
+        self.relations_ = list(found)
 
-    def _store(self, layout: Layout, state: TreeState) -> None:
-        self._weights = state.average() if self._solver.average else state.last()
-        self._layout = layout
-        self._set_templates()
-
-    def _set_templates(self) -> None:
-        """What the weights say about the templates."""
-        compiled = self._layout.compiled
-        self.templates_ = [str(template) for template in self._layout.templates]
-        self.template_weights_ = template_norms(compiled, self._weights)
-        order = np.argsort(-self.template_weights_, kind="stable")
-        self.selected_templates_ = [
-            self.templates_[t] for t in order if self.template_weights_[t] > 0.0
-        ]
-        self.n_features_ = int(np.count_nonzero(self._weights))
+    def _store(self, model: TreeModel) -> None:
+        """Keep the weights, and what they say about the templates."""
+        self._model = model
+        self.templates_, self.template_weights_ = model.names, model.norms
+        self.selected_templates_ = model.strongest
+        self.n_features_ = int(np.count_nonzero(model.weights))
+        self.n_iter_ = len(self.history_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -2,7 +2,9 @@
 
 A template is written as text: `"h.form m-1.upos m.upos distance"` has one feature for
 every combination of the head's form, the tags of the modifier and of the word before
-it, and the distance. All templates come from the short lists below.
+it, and the distance. A third word may join them: `g`, the head's head, or `s`, the
+modifier's next sibling on the way to the head. All templates come from the short lists
+below.
 """
 
 from __future__ import annotations
@@ -16,11 +18,11 @@ from typing import Any
 from manykernels.base.quoted import quoted
 from manykernels.base.stored import TEXT, storable
 
-FIELDS = ("form", "lemma", "upos", "xpos")
+FIELDS = ("form", "lemma", "upos", "xpos", "feats", "suffix")
 PAIRS = ("direction", "distance")
 REACH = 2  # words to the left and right that an atom may look at
-ATOM = re.compile(rf"([hm])([+-][1-{REACH}])?\.({'|'.join(FIELDS)})")
-BETWEEN = re.compile(rf"between\.({'|'.join(FIELDS[2:])})")
+ATOM = re.compile(rf"([hmgs])([+-][1-{REACH}])?\.({'|'.join(FIELDS)})")
+BETWEEN = re.compile(rf"between\.({'|'.join(FIELDS[2:4])})")
 
 Atom = tuple[int, str]  # offset and field
 
@@ -38,6 +40,11 @@ class ArcTemplate:
         "direction", or "distance", which is signed and in bins.
     between : str, optional
         "upos" or "xpos": one feature for each tag that occurs between the two.
+    third : tuple of (int, str)
+        Atoms of a third word, likewise; where it stands is part of the feature.
+    relative : str, optional
+        Which word that is: "g", the head's head, or "s", the next child of the same
+        head on the way from the modifier to the head.
 
     Examples
     --------
@@ -49,15 +56,23 @@ class ArcTemplate:
     modifier: tuple[Atom, ...] = ()
     pair: str | None = None
     between: str | None = None
+    third: tuple[Atom, ...] = ()
+    relative: str | None = None
 
     def __str__(self) -> str:
         words = [
             f"{side}{offset or '':+}.{field}" if offset else f"{side}.{field}"
-            for side, atoms in (("h", self.head), ("m", self.modifier))
+            for side, atoms in self._sides()
             for offset, field in atoms
         ]
         words += [] if self.between is None else [f"between.{self.between}"]
         return " ".join(words + ([] if self.pair is None else [self.pair]))
+
+    def _sides(self) -> Iterator[tuple[str, tuple[Atom, ...]]]:
+        if self.relative is not None:
+            yield self.relative, self.third
+        yield "h", self.head
+        yield "m", self.modifier
 
     def to_stored(self) -> dict[str, Any]:
         """In a file it is its text."""
@@ -77,7 +92,7 @@ def parse_template(text: str) -> ArcTemplate:
     >>> parse_template("h.lemma m+1.xpos direction").modifier
     ((1, 'xpos'),)
     """
-    sides: dict[str, list[Atom]] = {"h": [], "m": []}
+    sides: dict[str, list[Atom]] = {"h": [], "m": [], "g": [], "s": []}
     pair = between = None
     words = text.split() if isinstance(text, str) else []
     for word in words:
@@ -89,10 +104,16 @@ def parse_template(text: str) -> ArcTemplate:
             pair = word
         else:
             raise _not_a_template(text, word)
-    head, modifier = (tuple(sorted(set(sides[side]))) for side in "hm")
-    if not words or len(head) + len(modifier) < len(sides["h"] + sides["m"]):
+    head, modifier, *thirds = (tuple(sorted(set(sides[side]))) for side in "hmgs")
+    n_atoms = len(head) + len(modifier) + sum(map(len, thirds))
+    if not words or n_atoms < sum(map(len, sides.values())):
         raise _not_a_template(text, "a repeated word" if words else "none")
-    return ArcTemplate(head, modifier, pair, between)
+    relatives = [name for name, atoms in zip("gs", thirds, strict=True) if atoms]
+    if len(relatives) > 1 or (relatives and between):
+        raise _not_a_template(text, "more than one of g, s and between")
+    third = thirds[0] or thirds[1]
+    relative = relatives[0] if relatives else None
+    return ArcTemplate(head, modifier, pair, between, third, relative)
 
 
 def arc_templates(choice: Any = "standard") -> tuple[ArcTemplate, ...]:
@@ -101,7 +122,7 @@ def arc_templates(choice: Any = "standard") -> tuple[ArcTemplate, ...]:
     Examples
     --------
     >>> len(arc_templates("full")), len(arc_templates("standard"))
-    (507, 116)
+    (507, 169)
     >>> [str(t) for t in arc_templates(["m.upos h.upos"])]
     ['h.upos m.upos']
     """
@@ -126,11 +147,30 @@ def arc_templates(choice: Any = "standard") -> tuple[ArcTemplate, ...]:
     return tuple(given)
 
 
+def for_loss(
+    templates: tuple[ArcTemplate, ...], choice: Any, loss: str
+) -> tuple[ArcTemplate, ...]:
+    """Those that a loss can take: the CRF sums over all trees, arc by arc.
+
+    A set by its name is cut down; templates that were named one by one are not.
+    """
+    alone = tuple(t for t in templates if t.relative is None)
+    if loss == "hinge" or len(alone) == len(templates):
+        return templates
+    if isinstance(choice, str):
+        return alone
+    odd = next(str(t) for t in templates if t.relative is not None)
+    raise ValueError(
+        "loss='crf' needs templates of head and modifier alone, got a third word in "
+        f"{odd!r}; use loss='hinge', or leave it out."
+    )
+
+
 def _not_a_template(text: Any, word: str) -> ValueError:
     return ValueError(
-        f"expected words such as h.form, m-1.upos, between.xpos, {' or '.join(PAIRS)} "
-        f"in a template, got {word!r} in {text!r}; write for example "
-        "'h.upos m.form distance'."
+        "expected words such as h.form, m-1.upos, g.lemma, s.upos, between.xpos, "
+        f"{' or '.join(PAIRS)} in a template, got {word!r} in {text!r}; write for "
+        "example 'h.upos m.form distance'."
     )
 
 
@@ -178,6 +218,53 @@ def _windows(field: str, windows: Any) -> list[tuple[Atom, ...]]:
 
 
 def _standard() -> Iterator[ArcTemplate]:
+    """Templates for arcs alone, and those with a third word, 169 of them."""
+    yield from _arcs()
+    yield from map(parse_template, [*_morphology(), *_third_words()])
+
+
+def _morphology() -> Iterator[str]:
+    """Features of inflection, joined with tags, and ends of words."""
+    inflected = "{0}.upos {0}.feats"
+    head, modifier = inflected.format("h"), inflected.format("m")
+    for pair in PAIRS:
+        for other in ("upos", "lemma"):
+            yield f"h.{other} {modifier} {pair}"
+            yield f"{head} m.{other} {pair}"
+        yield f"{head} {modifier} {pair}"
+    around = ("{1}", "{0}-1.upos {1}", "{1} {0}+1.upos")
+    for first, second in list(product(around, around))[1:]:
+        sides = first.format("h", head), second.format("m", modifier)
+        yield f"{' '.join(sides)} direction"
+    ends = ("suffix", "suffix {0}.upos")
+    for end, other in product(ends, ("lemma", "upos")):
+        yield f"h.{end.format('h')} m.{other} direction"
+        yield f"h.{other} m.{end.format('m')} direction"
+    for first, second in product(ends, ends):
+        yield f"h.{first.format('h')} m.{second.format('m')} direction"
+
+
+def _third_words() -> Iterator[str]:
+    """Tags of three words, and lemmas of one or two of them."""
+    for third in "gs":
+        for words in (
+            "{0}.upos m.upos",
+            "{0}.lemma m.upos",
+            "{0}.upos m.lemma",
+            "{0}.lemma m.lemma",
+            "{0}.upos h.upos m.upos",
+            "{0}.xpos h.xpos m.xpos",
+            "{0}.lemma h.upos m.upos",
+            "{0}.upos h.lemma m.upos",
+            "{0}.upos h.upos m.lemma",
+            "{0}.upos h.lemma m.lemma",
+            "{0}.upos {0}.feats h.upos h.feats m.upos m.feats",
+        ):
+            yield f"{words.format(third)} direction"
+    yield "s.lemma h.lemma m.upos direction"
+
+
+def _arcs() -> Iterator[ArcTemplate]:
     """The templates that parsers have used for long, 116 of them."""
     yield from _alone(OWN, ["distance"])
     yield from _joined(BRIEF, BRIEF, ["direction"])
