@@ -49,7 +49,7 @@ def main() -> None:
     )
     mnist = mk.datasets.load_mnist(options.train, options.test)
     building = measure_building(mnist.data, options.repeats)
-    bank = build_bank(KernelSet.fit(block_kernels(), mnist.data))
+    bank = build_bank(KernelSet.fit(block_kernels(), mnist.data), "gram")
     mean = bank.stack.mean(axis=1, dtype=np.float64)
     solving, results, first = measure_solving(bank, mean, mnist.target, options.repeats)
     fitting = measure_fitting(bank, mean, mnist.target, options.repeats)
@@ -92,7 +92,7 @@ def measure_building(data: np.ndarray, repeats: int) -> dict[str, list[float]]:
             rbf_kernel(data[:, columns], gamma=0.1) for columns in blocks()
         ],
         "manykernels, 12 kernels": lambda: build_bank(
-            KernelSet.fit(block_kernels(), data)
+            KernelSet.fit(block_kernels(), data), "gram"
         ),
     }
     for action in actions.values():

@@ -13,7 +13,13 @@ import numpy as np
 from manykernels.banks.bands import BAND, half_stack
 from manykernels.banks.base import Bank, GramBank
 from manykernels.banks.blocks import BlockBank, FeatureBlock, SparseGramBlock
-from manykernels.banks.cost import WRITE_NS, all_pairs_seconds, reading_pays
+from manykernels.banks.cost import (
+    WRITE_NS,
+    all_pairs_seconds,
+    reading_pays,
+    waiting_pays,
+)
+from manykernels.banks.deferred import DeferredBank
 from manykernels.banks.device.build import build_device_bank
 from manykernels.banks.given import given_bank
 from manykernels.banks.gramfile import stored_file
@@ -38,6 +44,7 @@ DTYPES = ("float16", "float32", "float64")
 MemoryLimit: TypeAlias = int | float | str | None
 FEWEST_COMBINED = 2000  # rows of a working set that on-demand fits have room for
 LARGE_BYTES = 10**9  # of a Gram stack, above which explicit features are preferred
+WAITING_BYTES = 256 << 20  # of a Gram stack, below which it is stored at once
 FEW_ROWS = 1000  # whose combined kernel can always be held
 
 logger = logging.getLogger(__name__)
@@ -154,6 +161,7 @@ def build_bank(
     storage: Storage | str = "auto",
     memory_limit: MemoryLimit = None,
     device: Device | None = None,
+    defer: bool = True,
 ) -> Bank:
     """Store the kernels on their reference rows.
 
@@ -167,6 +175,10 @@ def build_bank(
         Bytes or text such as "4GB"; by default most of the free memory.
     device : Device, optional
         Where values live and products are computed; the processor by default.
+    defer : bool
+        Whether "auto" may store values only once they have been asked for often. When
+        that is decides about last digits: a search that must end with the same bits,
+        however often it was interrupted, stores them first.
 
     Examples
     --------
@@ -198,7 +210,8 @@ def build_bank(
         shape = f"{kernels.n_reference} x {kernels.n_reference}"
         what = f"storing {kernels.n_kernels} kernels of {shape} values"
         require_memory(gram_bytes(kernels), memory_limit, what)
-    return _gram_bank(kernels)
+        return _gram_bank(kernels)
+    return _deferred_bank(kernels) if defer else _gram_bank(kernels)
 
 
 def gram_bytes(kernels: KernelSet) -> int:
@@ -335,6 +348,13 @@ def _on_demand_bank(kernels: KernelSet, memory_limit: MemoryLimit) -> OnDemandBa
         return OnDemandBank(part, bank_of, max_combined_rows)
 
     return OnDemandBank(kernels, bank_of, max_combined_rows, int(left))
+
+
+def _deferred_bank(kernels: KernelSet) -> Bank:
+    """A stack that is stored at once only where it is small or dear to compute."""
+    if file_bytes(kernels) < WAITING_BYTES or not waiting_pays(kernels):
+        return _gram_bank(kernels)
+    return DeferredBank(kernels, _gram_bank)
 
 
 def _gram_bank(kernels: KernelSet) -> Bank:

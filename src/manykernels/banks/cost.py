@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from manykernels.base.machine import available_threads
 from manykernels.kernels import KernelSet
 from manykernels.kernels.fitted import Group
+from manykernels.kernels.fused import is_fused
 from manykernels.kernels.given import GivenGroup
 from manykernels.kernels.rows import FeatureGroup
 
@@ -26,6 +27,7 @@ GIVEN_NS = 5.0  # gathered from a given stack
 BYTE_NS = 1.0  # of a disk that reads 1 GB per second
 WRITE_NS = 2.0
 HALF_NS = 2.0  # conversion to float32
+STORE_NS = 0.4  # a byte of memory that nothing has touched yet
 ADVANTAGE = 2.0  # how much faster reading must be to be worth the disk
 
 
@@ -75,6 +77,24 @@ def reading_pays(kernels: KernelSet, itemsize: int) -> bool:
     if any(isinstance(group, GivenGroup) for group in kernels.groups):
         return True
     return pair_ns(kernels) > ADVANTAGE * read_ns(kernels, itemsize)
+
+
+def waiting_pays(kernels: KernelSet) -> bool:
+    """Whether to store all values takes about as long as to compute them all once.
+
+    With symmetry they are computed in half the time, so that to store them must take
+    most of the other half. Only kernels that are combined in one pass are that cheap.
+
+    Examples
+    --------
+    >>> from manykernels.kernels import RBF, ChiSquared
+    >>> X = [[1.0] * 10, [2.0] * 10]
+    >>> [waiting_pays(KernelSet.fit([k], X)) for k in (RBF(), ChiSquared())]
+    [True, False]
+    """
+    stored = STORE_NS * kernels.n_kernels * kernels.dtype.itemsize
+    cheap = stored > 0.4 * pair_ns(kernels)
+    return cheap and all(is_fused(group, kernels) for group in kernels.groups)
 
 
 def all_pairs_seconds(kernels: KernelSet) -> float:

@@ -93,7 +93,8 @@ class MKLEstimator(Saved, RowsEstimator):
         with reporting.shown_log() if self.verbose else nullcontext():
             if reporting.logger.isEnabledFor(INFO) or n_values > reporting.LONG_VALUES:
                 reporting.warn_if_long(kernels)
-            bank = build_bank(kernels, storage, self.memory_limit, device)
+            defer = getattr(self, "checkpoint", None) is None
+            bank = build_bank(kernels, storage, self.memory_limit, device, defer)
             if getattr(self, "nugget", None) is not None:
                 bank = shared_nugget(bank, weight[rows.kept])
         return Training(kernels, bank, rows, seed)

@@ -11,7 +11,6 @@ from manykernels.device import NUMPY
 from manykernels.solvers.problem import Problem
 from manykernels.solvers.smooth.losses import RowLosses
 
-COMBINED_ROWS = 1024  # at a time
 # Kernels of up to as many rows are held in float64: twice the bytes of float32, and no
 # more passes over the bank for exact products.
 PRECISE_ROWS = 8192
@@ -124,7 +123,4 @@ def combined(bank: Bank, weights: Array) -> Values:
     precise = bank.stores_values and bank.n_rows <= PRECISE_ROWS
     dtype = np.float64 if precise else bank.dtype
     held = np.empty((bank.n_rows, bank.n_rows), dtype)
-    for start in range(0, bank.n_rows, COMBINED_ROWS):
-        rows = np.arange(start, min(start + COMBINED_ROWS, bank.n_rows))
-        bank.combine(weights, rows, held[rows[0] : rows[-1] + 1])
-    return held
+    return bank.combine(weights, np.arange(bank.n_rows), held)
