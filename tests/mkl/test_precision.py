@@ -99,3 +99,16 @@ def test_where_rounding_limits_the_gap_the_warning_says_so(halves):
     with pytest.warns(ConvergenceWarning, match="rounding of the kernel values") as got:
         model.set_params(random_state=0).fit(stack, y)
     assert "max_iter" not in str(got[0].message)
+
+
+@pytest.mark.parametrize("kernels", [[Linear(normalize=None)], [RBF(1.0), RBF(0.1)]])
+def test_a_model_that_tells_nothing_apart_is_announced(kernels, halves):
+    """It is the optimum: a certificate alone would hide that it is useless."""
+    X, y, _ = halves
+    with pytest.warns(UserWarning, match=r"nearly the same scores.*scale the columns"):
+        model = fitted(mk.MKLClassifier, kernels, 1e-20 * X, y)
+    assert model.duality_gap_ <= 1e-2 * model.objective_
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fitted(mk.MKLClassifier, kernels, X, y)
+        fitted(mk.MKLClassifier, kernels, X, y, C=1e-6)  # asked for

@@ -17,8 +17,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from manykernels.banks.build import gram_bytes
 from manykernels.kernels import KernelSet
-from manykernels.solvers import SolveResult
+from manykernels.solvers import Problem, SolveResult
 
+ALIKE = 1e-3  # scores that differ by less tell nothing apart
 ENOUGH = 0.5  # a gap that has hardly moved says nothing about the time left
 
 
@@ -225,6 +226,28 @@ def warn_unless_converged(solver: Any, result: SolveResult) -> None:
             f"The relative duality gap is {result.relative_gap:.2g} after "
             f"{len(result.history)} epochs, above tol={solver.tol:g}; {advice}.",
             ConvergenceWarning,
+            stacklevel=5,
+        )
+
+
+def warn_if_alike(problem: Problem, scores: np.ndarray) -> None:
+    """Warn of a model that tells no rows apart, although C would let it.
+
+    Such a model is the optimum where kernel values are tiny, or all the same: the
+    certificate is right and the model is useless.
+
+    Parameters
+    ----------
+    problem : Problem
+    scores : array of shape (rows, outputs)
+        Of training rows; margins are of the order of one.
+    """
+    apart = float(np.ptp(scores, axis=0).max(initial=0.0))
+    if apart <= ALIKE and problem.reg <= 1.0:
+        warnings.warn(
+            f"All training rows get nearly the same scores, at most {apart:.2g} apart: "
+            "the kernels have tiny values, or the same ones for all rows; scale the "
+            "columns, leave normalize at its default, or choose other widths.",
             stacklevel=5,
         )
 

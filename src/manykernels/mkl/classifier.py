@@ -20,6 +20,7 @@ from manykernels.base.stored import (
     Real,
     require_all,
 )
+from manykernels.inputs import reporting
 from manykernels.inputs.data import (
     TrainingLabels,
     check_same_classes,
@@ -296,6 +297,8 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         self._model = fitted_model(data.kernels, data.bank.nugget, found)
         self._labels = SupportLabels(rows.target[support], rows.weight[support])
         self._temperature = temperature or calibrate_later(problem, found, self._model)
+        if self._temperature.training is not None:
+            reporting.warn_if_alike(problem, self._temperature.training.scores)
         self.objective_, self.duality_gap_ = result.objective, result.duality_gap
         self.history_, self.n_iter_ = result.history, len(result.history)
         self._show_model()
