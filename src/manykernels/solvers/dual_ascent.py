@@ -32,7 +32,12 @@ from manykernels.solvers.loop import (
     run,
 )
 from manykernels.solvers.problem import Expansion, Problem, require_hinge
-from manykernels.solvers.weights import DualMixture, LevelSearch, WeightSearch
+from manykernels.solvers.weights import (
+    DualMixture,
+    LevelSearch,
+    WeightSearch,
+    sparsest_first,
+)
 from manykernels.solvers.working_set import Doubt, WorkingSet, most_rows, stretched
 
 FIRST_GOAL = 0.1  # relative gap asked of the very first round
@@ -45,10 +50,11 @@ NEAR_MARGIN = 0.3  # rows this close to the margin stay among the working rows
 FINISHED = 0.8  # share of the tolerance at which a working set is solved
 SAMPLE = 0.3  # of the tolerance: gap that ends the work on a sample of the rows,
 ROUGH = 3e-3  # or this one: the weights for all the rows differ more than that
-GROWTH = 3.0  # times as many rows, at most, in the next sample
+GROWTH = 3.0  # times as many rows, at most, in the next sample;
+SPARSE_GROWTH = 10.0  # at p = 1, where weights are searched anew on each of them,
+REOPENED = 0.05  # from this relative gap on
 SETTLED_ROWS = 4000  # samples above that leave the weights nearly as they are
 NEARLY_SPARSE = 1.04  # between 1 and this, weights react abruptly
-PRUNED = (1e-2, 1e-3)  # at p = 1, models without weights below these are tried
 ROUND_WORK = 1e5  # multiplications that take as long as a round's Python
 INTERIOR_STEPS = 25  # of the interior-point method, as a rule
 PACKED = 8  # multiplications of a matrix product in the time of one of a sweep
@@ -298,7 +304,7 @@ class AscentRounds(Resumable):
         """The certificate: float64, from the kernels, on all rows; and the scores."""
         candidates, last = [weights], self.sampled == self.problem.n_rows
         if self.problem.norm.p == 1.0 and last:
-            candidates = self._sparsest_first(weights)
+            candidates = sparsest_first(self.problem.norm, weights)
         for candidate in candidates:
             scores = self._all_scores(candidate)
             value = self.problem.norm.value(candidate * norms)
@@ -322,16 +328,6 @@ class AscentRounds(Resumable):
         others = np.setdiff1d(np.arange(self.problem.n_rows), self.rows)
         scores[others] = bank.scores_at(others, self.coef, weights)
         return scores
-
-    def _sparsest_first(self, weights: Array) -> list[Array]:
-        """At p = 1 models without the smallest weights are tried first."""
-        norm = self.problem.norm
-        pruned = [
-            norm.normalize_weights(np.where(small, 0.0, weights))
-            for small in (weights < share * weights.max() for share in PRUNED)
-            if small.any()
-        ]
-        return [*pruned, weights]
 
     def _iterate(
         self, weights: Array, scores: Array, norms: Array, stretch: float
@@ -386,7 +382,8 @@ class AscentRounds(Resumable):
     def _next_sample(self) -> Index:
         """The next larger sample, in equal steps of the logarithm up to all rows."""
         ratio = self.problem.n_rows / self.sampled
-        steps = max(1.0, np.ceil(np.log(ratio) / np.log(GROWTH)))
+        growth = SPARSE_GROWTH if self.problem.norm.p == 1.0 else GROWTH
+        steps = max(1.0, np.ceil(np.log(ratio) / np.log(growth)))
         return np.sort(self.order[: round(self.sampled * ratio ** (1.0 / steps))])
 
     def _may_take_all(self) -> bool:
@@ -435,7 +432,8 @@ class AscentRounds(Resumable):
         self.rows, self.sampled = rows, sampled
         self._work = None
         self.gap = np.inf
-        self.goal = max(self.goal, ENOUGH * self._enough())
+        sparse = self.problem.norm.p == 1.0
+        self.goal = max(self.goal, REOPENED if sparse else ENOUGH * self._enough())
         self.search.restart()
 
     def _give_up(self, n_support: int) -> None:

@@ -23,6 +23,8 @@ LONGER, SHORTER = 2.0, 0.35  # strides after the same, or the opposite, directio
 TINY = 1e-30  # stands for zero in logarithms
 VANISHED = 1e-5  # at p = 1, weights below this share of the largest are set to zero
 
+PRUNED = (1e-2, 1e-3)  # shares of the largest weight, below which models do without
+
 DUAL_POINTS = 12  # kept for mixtures
 STEEP = 30.0  # dual exponents above this are handled as a maximum
 
@@ -215,6 +217,22 @@ class LevelSearch(Resumable):
                 self.weights = nearest
                 break
         return self.weights
+
+
+def sparsest_first(norm: LpGroupNorm, weights: Array) -> list[Array]:
+    """Weights without the smallest ones, and at last as they are.
+
+    Examples
+    --------
+    >>> some = sparsest_first(LpGroupNorm(1.0), np.array([0.9, 0.1, 0.004, 0.0]))
+    >>> [int(np.count_nonzero(weights)) for weights in some]
+    [2, 3]
+    """
+    floors = [share * weights.max() for share in PRUNED]
+    left = {np.count_nonzero(weights >= floor): floor for floor in floors}
+    left.pop(np.count_nonzero(weights), None)  # nothing would be left out
+    pruned = [np.where(weights < floor, 0.0, weights) for floor in left.values()]
+    return [*map(norm.normalize_weights, pruned), weights]
 
 
 def project_on_level(point: Array, slopes: Array, heights: Array) -> Array | None:
