@@ -85,7 +85,7 @@ for name, model in runs.items():
 # The gap speaks of the training problem, and of nothing else: not of C, not of p, not
 # of new rows. Models with very different gaps can be equally accurate. What the gap
 # rules out is a bad surprise from a solver that stopped too soon. :doc:`/certificate`
-# has the formulas.
+# has the formulas, :doc:`/mathematics` where they come from.
 #
 # The dual point behind the bound is kept, so that anyone can check it. It is feasible:
 # at most C at the true class, and rows that sum to zero.
