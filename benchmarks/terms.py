@@ -131,18 +131,23 @@ def kept(folder, part, *cell):
     return json.loads(path.read_text())
 
 
-def grid_rows(runs, rivals):
-    """One line per cell."""
+def cells_of(runs, rivals):
+    """Means over the seeds of every cell."""
     known = {tuple(one[name] for name in CELL): one["lasso"] for one in rivals}
     cells = {}
     for one in runs:
         key = tuple(one[name] for name in CELL)
         cells.setdefault(key[:-1], []).append({**one, "lasso": known[key]})
-    names = ("ours", "lasso", "terms", "true terms", "seconds")
+    found = []
     for key, own in cells.items():
-        ours, lasso, *rest = (float(np.mean([o[name] for o in own])) for name in names)
-        lists = sum(one["model"] == "list" for one in own)
-        yield [*key, ours, lasso, ours - lasso, f"{lists} of {len(own)}", *rest]
+        cell = dict(zip(CELL[:-1], key, strict=True))
+        for name in ("ours", "lasso", "terms", "true terms", "seconds"):
+            cell[name] = float(np.mean([one[name] for one in own]))
+        cell["difference"] = cell["ours"] - cell["lasso"]
+        cell["lists"] = sum(one["model"] == "list" for one in own)
+        cell["seeds"] = len(own)
+        found.append(cell)
+    return found
 
 
 def main() -> None:
@@ -164,13 +169,10 @@ def main() -> None:
                 part, *cell, {k: v for k, v in runs[-1].items() if k in SHOWN}
             )
     parts = {part: [one for one in runs if one["part"] == part] for part in WORK}
-    head = ["columns", "r", "n", "SNR", "ours", "lasso", "difference"]
-    show(
-        "R2 on new rows, means over seeds",
-        [*head, "lists", "terms", "true", "seconds"],
-        list(grid_rows(parts["grid"], parts["lasso"])),
-    )
-    save("terms", **parts)
+    cells = cells_of(parts["grid"], parts["lasso"])
+    head = list(cells[0])
+    show("R2 on new rows, means over seeds", head, [list(c.values()) for c in cells])
+    save("terms", cells=cells, **parts)
 
 
 SHOWN = ("ours", "lasso", "terms", "true terms", "model")
