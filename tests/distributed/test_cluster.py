@@ -7,10 +7,15 @@ from threading import Timer
 
 import dask
 import numpy as np
+import pandas as pd
 import pytest
 from distributed import Client, LocalCluster
+from joblib import parallel_config
+from sklearn.model_selection import GridSearchCV
+from typer.testing import CliRunner
 
 import manykernels as mk
+from manykernels.cli.main import app
 from manykernels.distributed.engine import LostClusterError, WorkerMemoryError
 from tests.distributed.data import COMMON, in_parts, table
 
@@ -69,6 +74,80 @@ def test_a_worker_is_killed_in_the_middle_of_a_fit(client, here):
     assert len(model.history_) > 2
     assert model.objective_ == pytest.approx(one.objective_, rel=1e-9)
     assert model.duality_gap_ <= 1e-7 * model.objective_
+
+
+def count_builds(dask_worker):
+    """From now on a worker remembers how often it builds kernels."""
+    from manykernels.mkl.estimator import BankRecipe
+
+    dask_worker.built, build = 0, BankRecipe.build
+
+    def counted(self, *options):
+        dask_worker.built += 1
+        return build(self, *options)
+
+    BankRecipe.build = counted
+
+
+def test_a_search_builds_kernels_once_in_every_worker(client, here):
+    X, y = table()
+    client.run(count_builds)
+    settings = {"ps": [1.5, 2.0], "Cs": [0.1, 1.0], "cv": 6, "random_state": 0}
+    one = mk.MKLClassifierCV(["rbf@0-2", "rbf@3-4"], **settings).fit(X, y)
+    with parallel_config(backend="dask"):
+        model = mk.MKLClassifierCV(["rbf@0-2", "rbf@3-4"], **settings).fit(X, y)
+    built = client.run(lambda dask_worker: dask_worker.built)
+    assert sorted(built.values()) == [1, 1]
+    assert model.best_C_ == one.best_C_
+    for name in ("mean_test_score", "std_test_score"):
+        np.testing.assert_allclose(model.cv_results_[name], one.cv_results_[name])
+
+
+def test_searches_keep_to_their_number_of_jobs(client, here, monkeypatch):
+    X, y = table()
+    submit, sent, waiting = client.submit, [], []
+
+    def counted(*args, **options):
+        waiting.append(sum(not future.done() for future in sent))
+        sent.append(submit(*args, **options))
+        return sent[-1]
+
+    monkeypatch.setattr(client, "submit", counted)
+    search = mk.MKLRegressorCV("rbf", ps=[2.0], Cs=[1.0], cv=4, n_jobs=1)
+    with parallel_config(backend="dask"):
+        search.fit(X, y.astype(float))
+        assert len(waiting) == 4
+        assert max(waiting) == 0
+        grid = GridSearchCV(mk.MKLClassifier("rbf"), {"C": [0.1, 1.0]}, cv=2)
+        assert grid.fit(X, y).best_params_["C"] in (0.1, 1.0)
+
+
+def test_the_command_line(client, cluster, here, tmp_path):
+    X, y = table(120, 2)
+    frame = pd.DataFrame(X, columns=list("abcde")).assign(kind=y)
+    for k in range(3):
+        frame[k::3].to_parquet(tmp_path / f"part-{k}.parquet")
+    path = tmp_path / "model.mk"
+    words = ["fit", str(tmp_path / "part-*.parquet"), "--target", "kind", "-m", path]
+    words += ["--engine", "dask", "--scheduler", cluster.scheduler_address]
+    words += ["--kernels", "rbf; linear", "--approximate", "nystroem:9"]
+    words += ["--loss", "log", "--test", tmp_path / "part-1.parquet", "--seed", 0]
+    done = CliRunner().invoke(app, [str(word) for word in words])
+    assert done.exit_code == 0, done.output
+    assert "dashboard: http" in done.output
+    assert "test rows" in done.output
+    model = mk.load(path)
+    assert model.feature_names_in_.tolist() == list("abcde")
+    assert model.duality_gap_ <= 1e-2 * model.objective_
+    for odd, message in (
+        (["--cv", "3"], "--engine dask has no --cv"),
+        (["--workers", "2"], "--scheduler or --workers, got both"),
+        (["--engine", "spark"], "expected --engine dask, got 'spark'"),
+        (["--loss", "hinge"], "needs a smooth loss, got 'hinge'"),
+    ):
+        failed = CliRunner().invoke(app, [*map(str, words), *odd])
+        assert failed.exit_code == 2
+        assert message in failed.output
 
 
 def too_large(block):

@@ -18,6 +18,7 @@ from sklearn.model_selection import (
 
 from manykernels.banks import Storage
 from manykernels.cli import options as opt
+from manykernels.cli.cluster import Cluster
 from manykernels.cli.errors import fail, one_line, show
 from manykernels.cli.metrics import measure_rows, metric_lines, summary_lines
 from manykernels.cli.models import with_names
@@ -87,6 +88,9 @@ def fit(
     storage: opt.Storage = None,
     storage_dir: opt.StorageDir = None,
     memory_limit: opt.MemoryLimit = None,
+    engine: opt.Engine = None,
+    scheduler: opt.Scheduler = None,
+    workers: opt.Workers = None,
     seed: opt.Seed = None,
     holdout: opt.HoldOut = None,
     test: opt.Test = None,
@@ -131,13 +135,37 @@ def fit(
         nugget=nugget,
         approximate=approximate,
         storage=_storage(estimator, storage, storage_dir),
-        memory_limit=memory_limit,
+        memory_limit=None if engine else memory_limit,
         random_state=seed,
         checkpoint=checkpoint,
     )
     roles = Roles(column, weight, group, tuple(drop or ()), event=event)
     chosen = choose_kernels(kernels)
     source = Source(data, format, header)
+    cluster = Cluster.of(
+        engine,
+        scheduler,
+        workers,
+        memory_limit,
+        holdout=holdout,
+        cv=cv,
+        view=view,
+        survival=survival,
+        group=group,
+        gene_sets=gene_sets,
+    )
+    if cluster is not None:
+        model.set_params(kernels=chosen)
+        began = time.perf_counter()
+        content, seen = cluster.fit(model, source, roles, verbose, quiet)
+        save_model(model, model_path, seen)
+        content |= {"model": str(model_path), **model.summary()}
+        content["seconds"] = time.perf_counter() - began
+        if test is not None:
+            content["test"] = _measured(model, replace(source, path=test), roles)
+        _report(content, ["test"] * (test is not None), metrics, as_json, quiet)
+        leave_if_interrupted(seen)
+        return
     learn, checks = _read(source, roles, test, holdout, seed, estimator, views)
     sets = GeneSets(gene_sets, gene_set_view, min_set_size)
     model.set_params(kernels=sets.kernels(chosen, learn[0]))
@@ -292,6 +320,14 @@ def _read(
         checks["holdout"] = sample.take(rest), y[rest]
         sample, y = sample.take(learn), y[learn]
     return (sample, y), checks
+
+
+def _measured(model: Any, source: Source, roles: Roles) -> dict[str, Any]:
+    """How well a model of named columns predicts the rows of a file."""
+    names = model.feature_names_in_.tolist()
+    sample, raw = source.read_labeled(replace(roles, features=names))
+    y = targets(type(model), sample, raw, getattr(model, "classes_", None))
+    return measure_rows(model, with_names(sample.X, names), y, sample.weight)
 
 
 def _report(

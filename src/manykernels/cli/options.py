@@ -218,6 +218,24 @@ StorageDir = Annotated[
 MemoryLimit = Annotated[
     str | None, in_learning("--memory-limit", help="Such as 4GB, for kernel values.")
 ]
+Engine = Annotated[
+    str | None,
+    in_learning(
+        "--engine",
+        help="dask: learn from files in partitions, DATA being a pattern in quotes.",
+    ),
+]
+Scheduler = Annotated[
+    str | None,
+    in_learning("--scheduler", help="Address of a running scheduler of Dask."),
+]
+Workers = Annotated[
+    int | None,
+    in_learning(
+        "--workers",
+        help="Processes to start for --engine dask, each with --memory-limit.",
+    ),
+]
 Seed = Annotated[
     int | None, in_learning("--seed", help="Makes fit and hold-out repeatable.")
 ]

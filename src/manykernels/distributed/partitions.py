@@ -52,7 +52,8 @@ def pieces(collection: Any) -> list[Any]:
     if isinstance(collection, da.Array):
         whole = {axis: -1 for axis in range(1, collection.ndim)}
         return list(collection.rechunk(whole).to_delayed().ravel())
-    return list(collection.to_delayed())
+    # Optimized, columns of one frame may come in other partitions than others.
+    return list(collection.to_delayed(optimize_graph=False))
 
 
 def alongside(X: Any, values: Any, n_partitions: int, name: str) -> list[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from dataclasses import dataclass
 from functools import partial
 from logging import INFO
 from typing import Any, ClassVar, NamedTuple
@@ -23,6 +24,7 @@ from manykernels.base.stored import (
     Wholes,
     require_all,
 )
+from manykernels.device import Device
 from manykernels.files import Saved, by_weight, certificate
 from manykernels.files.checkpoint import certified_anew, open_checkpoint
 from manykernels.inputs import reporting
@@ -45,6 +47,24 @@ Callback = Callable[[Any], object]
 FLOAT32_ROUNDING = 0.5 * float(np.finfo(np.float32).eps)
 
 
+@dataclass(frozen=True)
+class BankRecipe:
+    """What a bank is built from, here or on another machine."""
+
+    kernels: KernelSet
+    storage: Storage
+    memory_limit: Any
+    nugget_weight: np.ndarray | None  # of the rows, where there is a nugget
+
+    def build(self, device: Device | None = None, defer: bool = False) -> Bank:
+        """The bank; see `build_bank`."""
+        data = (self.kernels, self.storage, self.memory_limit)
+        bank = build_bank(*data, device, defer)
+        if self.nugget_weight is not None:
+            bank = shared_nugget(bank, self.nugget_weight)
+        return bank
+
+
 class Training(NamedTuple):
     """Everything that an estimator learns from."""
 
@@ -52,6 +72,7 @@ class Training(NamedTuple):
     bank: Bank
     rows: Any  # TrainingLabels or TrainingValues
     seed: int  # of everything random in this fit
+    recipe: BankRecipe  # of the bank
 
 
 class MKLEstimator(Saved, RowsEstimator):
@@ -93,11 +114,13 @@ class MKLEstimator(Saved, RowsEstimator):
         with reporting.shown_log() if self.verbose else nullcontext():
             if reporting.logger.isEnabledFor(INFO) or n_values > reporting.LONG_VALUES:
                 reporting.warn_if_long(kernels)
-            defer = getattr(self, "checkpoint", None) is None
-            bank = build_bank(kernels, storage, self.memory_limit, device, defer)
+            nugget = None
             if getattr(self, "nugget", None) is not None:
-                bank = shared_nugget(bank, weight[rows.kept])
-        return Training(kernels, bank, rows, seed)
+                nugget = weight[rows.kept]
+            recipe = BankRecipe(kernels, storage, self.memory_limit, nugget)
+            defer = getattr(self, "checkpoint", None) is None
+            bank = recipe.build(device, defer)
+        return Training(kernels, bank, rows, seed, recipe)
 
     def _fit_kernels(
         self,

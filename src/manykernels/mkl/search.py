@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
+from joblib.parallel import get_active_backend
 from scipy.stats import rankdata
 from sklearn.model_selection import check_cv
 
 from manykernels.banks import Bank
 from manykernels.base.machine import one_blas_thread
+from manykernels.base.rooms import room
 from manykernels.base.stored import (
     Columns,
     Count,
@@ -33,7 +35,7 @@ from manykernels.inputs.parameters import (
 )
 from manykernels.inputs.reporting import counted_steps
 from manykernels.mkl.choices import EXPONENT, PENALTY
-from manykernels.mkl.estimator import Training, side_by_side, solve_each
+from manykernels.mkl.estimator import BankRecipe, Training, side_by_side, solve_each
 from manykernels.mkl.tasks import Task, ValueTask, find_scorer
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Expansion, Problem
@@ -144,6 +146,8 @@ class Search:
     seed : int
     n_jobs : int or None
     verbose : int
+    recipe : BankRecipe, optional
+        Of the bank, for workers on other machines.
     """
 
     bank: Bank
@@ -153,18 +157,25 @@ class Search:
     seed: int
     n_jobs: int | None
     verbose: int
+    recipe: BankRecipe | None = None
 
     def fold_scores(self, folds: Sequence[Fold]) -> np.ndarray:
         """Scores of the rows left out, shape (folds, pairs, targets or 1)."""
         total = len(folds) * len(self.grid.pairs)
-        return self._run(self._fold, folds, total)
+        return self._run("_fold", folds, total)
 
     def leave_one_out_scores(self) -> np.ndarray:
         """Scores of the closed-form leave-one-out predictions, (1, pairs, ...)."""
         total = len(self.grid.pairs)
-        return self._run(self._left_out, self.grid.ps, total).reshape(1, total, -1)
+        return self._run("_left_out", self.grid.ps, total).reshape(1, total, -1)
 
-    def _run(self, work: Callable[..., Any], items: Sequence[Any], total: int) -> Any:
+    def _run(self, name: str, items: Sequence[Any], total: int) -> Any:
+        """A method for all items: in threads, or on the workers of joblib's backend."""
+        if hasattr(get_active_backend()[0], "client"):  # that of Dask
+            elsewhere = room("distributed").on_workers
+            alone = replace(self, recipe=None)
+            return np.stack(elsewhere(alone, self.recipe, name, items))
+        work = getattr(self, name)
         # Threads share the kernels; BLAS threads of every one would fight.
         said = counted_steps(self.verbose, "searching p and C", total)
         with one_blas_thread(), said as step:
@@ -275,7 +286,7 @@ class SearchMixin:
         """
         me: Any = self
         shared = (data.seed, me.n_jobs, me.verbose)
-        search = Search(data.bank, task, grid, me._make_solver, *shared)
+        search = Search(data.bank, task, grid, me._make_solver, *shared, data.recipe)
         with me._said_when_full():
             if folds is None:
                 scores = search.leave_one_out_scores()

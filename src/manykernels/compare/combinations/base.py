@@ -118,7 +118,7 @@ class CombinedKernelClassifier(MKLClassifier):
         counts = None
         if sample_weight is not None:
             counts = np.asarray(sample_weight, dtype=np.float64)[read.rows.kept]
-        return Training(*read, counts)
+        return Training(read.kernels, read.bank, read.rows, read.seed, counts)
 
     def _learn(self, data: Training) -> Any:
         weights = normalized(self._find_weights(data))
