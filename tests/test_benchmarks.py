@@ -18,6 +18,7 @@ FOLDER = ROOT / "benchmarks"
 PAGES = [
     ROOT / "README.md",
     ROOT / "SECURITY.md",
+    ROOT / "paper" / "paper.md",
     *sorted((ROOT / "docs").glob("*.md")),
 ]
 

@@ -68,3 +68,13 @@ def test_papers_that_are_named_are_listed():
     }
     assert len(cited) > 20
     assert cited <= known, cited - known
+
+
+def test_the_paper_cites_what_it_lists_and_shows_what_is_there():
+    text = (ROOT / "paper/paper.md").read_text(encoding="utf-8")
+    body = re.sub(r"`[^`]*`", "", text.split("---", 2)[2])
+    entries = (ROOT / "paper/paper.bib").read_text(encoding="utf-8")
+    listed = re.findall(r"^@\w+\{(\w+),", entries, re.M)
+    assert sorted(listed) == sorted(set(re.findall(r"@(\w+)", body)))
+    pictures = re.findall(r"!\[[^\]]*\]\(([^)]+)\)", body)
+    assert pictures and all((ROOT / "paper" / name).exists() for name in pictures)
