@@ -119,9 +119,14 @@ def tasks(seeds, sizes):
                     yield "grid", kind, r, n, snr, seed
 
 
+def path_of(folder, part, *cell):
+    """Where a run is kept."""
+    return Path(folder) / ("-".join(map(str, (part, *cell))) + ".json")
+
+
 def kept(folder, part, *cell):
     """The run of an earlier start, or a new one."""
-    path = Path(folder) / ("-".join(map(str, (part, *cell))) + ".json")
+    path = path_of(folder, part, *cell)
     if not (folder and path.exists()):
         run = {"part": part, **dict(zip(CELL, cell, strict=True)), **WORK[part](*cell)}
         if folder:
@@ -157,12 +162,15 @@ def main() -> None:
         seeds=(4, "seeds of every cell"),
         sizes=(len(SIZES), "sizes of the grid, the small ones first"),
         folder=("", "where finished runs are kept, to go on later"),
+        finished=(False, "only the runs that are in the folder"),
     )
     if options.quick:
         options.seeds, options.sizes = 1, 1
     runs, rivals = [], known_rivals()
     with threadpool_limits(1):
         for part, *cell in tasks(options.seeds, SIZES[: options.sizes]):
+            if options.finished and not path_of(options.folder, part, *cell).exists():
+                continue
             known = rivals.get(tuple(cell)) if part == "lasso" else None
             runs.append(known or kept(options.folder, part, *cell))
             console.print(
