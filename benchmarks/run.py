@@ -70,6 +70,7 @@ LONG = (
     "gpu",
     "gpu_smooth",
     "gpu_targets",
+    "cluster",
 )
 KNOWN = SHORT + CONTESTS + LONG
 FLAGS = ("--quick", "--full", "--status", "--stale")
