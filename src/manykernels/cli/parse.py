@@ -1,17 +1,34 @@
-"""``manykernels parse``: heads for the words of a CoNLL-U file."""
+"""``manykernels parse``: heads and relations for the words of a CoNLL-U file."""
 
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from manykernels.cli import options as opt
+from manykernels.cli.errors import fail
 from manykernels.cli.metrics import metric_lines, summary_lines
-from manykernels.cli.outputs import STDOUT, check_learning, load_as, opened, tell
+from manykernels.cli.outputs import (
+    STDOUT,
+    check_learning,
+    check_output,
+    load_as,
+    opened,
+    require_own_files,
+    tell,
+)
 from manykernels.cli.progress import learn_and_save
+from manykernels.cli.tagging import (
+    new_tagger,
+    tag_words,
+    words_and_tags,
+    words_as_tokens,
+)
 from manykernels.trees import DependencyParser
 from manykernels.trees.conllu import (
     Sentence,
@@ -37,6 +54,15 @@ Train = Annotated[
         "--model.",
     ),
 ]
+Tagger = Annotated[
+    Path | None,
+    opt.in_files(
+        "--tag",
+        help="The file of a tagger, for text without tags: with --train it is learned "
+        "from the same sentences and written; then it tags the words before they are "
+        "parsed, in place of any tags they have.",
+    ),
+]
 ParsedOut = Annotated[
     str, opt.in_output("--out", "-o", help="CoNLL-U file; - for standard output.")
 ]
@@ -57,7 +83,8 @@ Regularizer = Annotated[
     str | None,
     opt.in_learning(
         "--regularizer",
-        help="squared_l2, or group_lasso or sparse_mkl, which prune templates.",
+        help="sparse_mkl, group_lasso or elastic_net, which prune templates, or "
+        "squared_l2, squared_p or power.",
     ),
 ]
 Refit = Annotated[
@@ -82,6 +109,7 @@ def parse(
     train: Train = None,
     out: ParsedOut = "-",
     score: Score = False,
+    tag: Tagger = None,
     templates: TemplateSet = "standard",
     loss: opt.Loss = None,
     regularizer: Regularizer = None,
@@ -99,8 +127,11 @@ def parse(
     manykernels parse --train train.conllu --model parser.mk
 
     manykernels parse new.conllu --model parser.mk --out parsed.conllu
+
+    manykernels parse --train train.conllu --model parser.mk --tag tagger.mk
     """
     check_learning(data, train, model, out, "parse")
+    check_tagger(tag, train, {"DATA": data, "--model": model, "--out": out})
     if train is None:
         parser = load_as("sentences", "parser", model)
     else:
@@ -117,27 +148,60 @@ def parse(
                 random_state=seed,
             ),
         )
-        learn_and_save(parser, model, verbose, _read(train))
+        sentences = _read(train)
+        if tag is not None:
+            learn_tagger(tag, sentences, verbose, seed)
+            sentences = words_and_tags(sentences)
+        learn_and_save(parser, model, verbose, sentences)
+    tagger = None if tag is None else load_as("sequences", "tagger", tag)
     if data is None:
         tell(parser.summary(), as_json, summary_lines)
     elif score:
-        tell(evaluate_sentences(parser, data), as_json, metric_lines)
+        tell(evaluate_sentences(parser, data, tagger), as_json, metric_lines)
     else:
-        parse_sentences(parser, data, out)
+        parse_sentences(parser, data, out, tagger)
 
 
-def parse_sentences(parser: Any, data: str, out: str) -> None:
+def learn_tagger(
+    path: Path, sentences: list[Sentence], verbose: bool, seed: int | None
+) -> None:
+    """Learn the coarse tags of sentences from their words, and write the tagger."""
+    if not any(tag != "_" for sentence in sentences for tag in sentence.upos):
+        fail("expected tags in the fourth column of --train, got none; add them")
+    tags = [np.array(sentence.upos) for sentence in sentences]
+    tagger = new_tagger(random_state=seed)
+    learn_and_save(tagger, path, verbose, words_as_tokens(sentences), tags)
+
+
+def parse_sentences(parser: Any, data: str, out: str, tagger: Any = None) -> None:
     """Write the sentences of a file with the trees that the parser finds."""
-    _write(out, parser.predict(_read(data)))
+    sentences = _read(data)
+    if tagger is None:
+        _write(out, parser.predict(sentences))
+        return
+    tagged = tag_words(tagger, sentences)
+    trees = parser.predict(words_and_tags(tagged))
+    pairs = zip(tagged, trees, strict=True)
+    _write(out, [replace(s, heads=t.heads, deprels=t.deprels) for s, t in pairs])
 
 
-def evaluate_sentences(parser: Any, data: str) -> dict[str, Any]:
+def evaluate_sentences(parser: Any, data: str, tagger: Any = None) -> dict[str, Any]:
     """The shares of words and sentences whose trees are right.
 
     Labeled scores are left out where the file has no relations.
     """
-    scores = parser.evaluate(_read(data))._asdict()
+    sentences = _read(data)
+    if tagger is not None:
+        sentences = words_and_tags(tag_words(tagger, sentences))
+    scores = parser.evaluate(sentences)._asdict()
     return {name: value for name, value in scores.items() if value == value}
+
+
+def check_tagger(tag: Path | None, train: str | None, others: dict[str, Any]) -> None:
+    """Refuse a tagger's file that cannot be written, or that is another's."""
+    if tag is not None and train is not None:
+        check_output("--tag", tag)
+        require_own_files({**others, "--train": train}, {"--tag": tag})
 
 
 def _templates(text: str) -> Any:
