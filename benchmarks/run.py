@@ -59,6 +59,7 @@ LONG = (
     "terms",
     "rmd_figures",
     "parsing",
+    "treebanks",
     "tree_decoders",
     "himalaya",
     "survival",

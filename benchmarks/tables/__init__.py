@@ -56,6 +56,8 @@ TABLES: dict[str, Callable[[Load, str], Rows]] = {
     "recovery": structured.recovery,
     "terms_grid": structured.terms_grid,
     "parsing": structured.parsing,
+    "treebanks": structured.treebanks,
+    "parser_files": structured.parser_files,
     "pruning": structured.pruning,
     "templates": structured.templates,
     "mirror_objective": structured.mirror_objective,

@@ -172,6 +172,40 @@ def parsing(load: Load, _: str) -> Rows:
     ]
 
 
+def treebanks(load: Load, _: str) -> Rows:
+    """Heads and relations, next to UDPipe."""
+    results = load("treebanks")["results"]
+    names = {
+        "english": "English EWT",
+        "dutch": "Dutch LassySmall",
+        "udpipe": "UDPipe 1, Dutch LassySmall",
+    }
+    rows: Rows = [["", "dev UAS", "dev LAS", "test UAS", "test LAS"]]
+    for key, name in names.items():
+        if key in results:
+            parts = [results[key][part] for part in ("dev", "test")]
+            cells = [f"{100 * part[s]:.2f}" for part in parts for s in ("uas", "las")]
+            rows.append([name, *cells])
+    return rows
+
+
+def parser_files(load: Load, _: str) -> Rows:
+    """What smaller files lose, on dev."""
+    results = load("treebanks")["results"]
+    head = ["weights kept", "bytes each"]
+    for name in ("English", "Dutch"):
+        head += [f"{name}, MB", f"{name}, UAS", f"{name}, LAS"]
+    rows: Rows = [head]
+    both = zip(results["english"]["files"], results["dutch"]["files"], strict=True)
+    for pair in both:
+        row = [f"{100 * pair[0]['keep']:.0f} %", "2" if pair[0]["half"] else "4"]
+        for one in pair:
+            row.append(f"{one['mb']:.0f}")
+            row += [f"{100 * one[score]:.2f}" for score in ("uas", "las")]
+        rows.append(row)
+    return rows
+
+
 def pruning(load: Load, _: str) -> Rows:
     """Templates left by multiple kernel learning, and what they are worth."""
     results = load("parsing")["results"]

@@ -349,8 +349,8 @@ def warn_of_missing_tags(vocabulary: Vocabulary, sentences: Sequence[Sentence]) 
     if n_tags > 1 and bare:
         warnings.warn(
             f"{bare} of {len(sentences)} sentences have no tags, of which this parser "
-            f"knows {n_tags}; expect about half of the heads to be right, or tag the "
-            "words first (manykernels parse --tag).",
+            f"knows {n_tags}; expect most heads to be wrong, or tag the words first "
+            "(manykernels parse --tag).",
             stacklevel=3,
         )
 
