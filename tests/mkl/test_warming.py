@@ -13,6 +13,7 @@ def signatures():
     loops = [loop for names in hot for loop in names.values()]
     return {(f.__name__, str(s)) for f in loops for s in getattr(f, "signatures", ())}
 
+warnings.simplefilter("error", UserWarning)
 mk.warm_up()
 known = signatures()
 warnings.simplefilter("ignore")

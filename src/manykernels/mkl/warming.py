@@ -27,7 +27,10 @@ def warm_up() -> None:
     >>> mk.warm_up()
     """
     places = np.arange(N_ROWS, dtype=np.float64)
-    X, y = np.column_stack([np.sin(places), np.cos(places)]), places % 3
+    X = np.column_stack([np.sin(places), np.cos(places)])
+    y = (
+        np.floor(3.0 * places / (2.0 * np.pi)) % 3.0
+    )  # sectors: there is something to learn
     for loss in CLASS_LOSSES:
         MKLClassifier("rbf; linear", loss=loss, random_state=0).fit(X, y)
     MKLClassifier("rbf; linear", solver="obscure", random_state=0).fit(X, y)
