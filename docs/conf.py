@@ -41,6 +41,7 @@ suppress_warnings = ["config.cache"]  # functions in the gallery's settings
 autosummary_generate = True
 autodoc_typehints = "none"  # types stand in the sections of the docstrings
 autodoc_member_order = "bysource"
+toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False  # the template lists them
 numpydoc_xref_param_type = False
 
@@ -54,6 +55,7 @@ sphinx_gallery_conf = {
     "gallery_dirs": "auto_examples",
     "filename_pattern": r"/plot_",
     "ignore_pattern": r"(^|/)(?!plot_)[^/]*\.py$",
+    "within_subsection_order": "gallery_order.StoryOrder",
     "abort_on_example_error": False,  # every failure is named, and is a warning
     "only_warn_on_example_error": False,
     "copyfile_regex": r".*\.(csv|txt)",

@@ -64,3 +64,25 @@ def test_a_table_of_contents_names_a_page_once(for_the_site):
 def test_the_chart_is_what_its_script_draws():
     drawn = runpy.run_path(str(DOCS / "which_chart.py"))["chart"]()
     assert drawn == read("docs/images/which.svg")
+
+
+@pytest.mark.parametrize(
+    ("short", "braced"),
+    [
+        (r"\frac12 \|w\|^2", r"\frac{1}{2} \|w\|^2"),
+        (r"\frac\lambda2 x", r"\frac{\lambda}{2} x"),
+        (r"\tfrac1{N W} x", r"\tfrac{1}{N W} x"),
+        (r"\frac{1-\sigma}2 3", r"\frac{1-\sigma}{2} 3"),
+    ],
+)
+def test_a_fraction_takes_single_tokens_as_tex_does(short, braced):
+    pytest.importorskip("docutils")
+    mathml = runpy.run_path(str(DOCS / "_ext" / "mathml.py"))["mathml"]
+    assert mathml(short) == mathml(braced)
+    assert "<mfrac" in mathml(short)
+
+
+def test_every_example_has_its_place_in_the_story():
+    story = runpy.run_path(str(DOCS / "_ext" / "gallery_order.py"))["STORY"]
+    files = {path.stem.removeprefix("plot_") for path in ROOT.glob("examples/plot_*")}
+    assert files == set(story)

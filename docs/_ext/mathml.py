@@ -1,11 +1,25 @@
 """Formulas as MathML, which browsers draw themselves: no script, no network."""
 
+import re
+
 from docutils import nodes
 from docutils.utils.math.latex2mathml import tex2mathml
 
+# TeX takes one token for each part of a fraction; docutils would read 12 as one number.
+TOKEN = r"(\d|[A-Za-z]|\\[A-Za-z]+)"
+FIRST = re.compile(r"(\\[dt]?frac)\s*" + TOKEN)
+SECOND = re.compile(r"(\\[dt]?frac\{[^{}]*\})\s*" + TOKEN)
+
+
+def mathml(formula, as_block=False):
+    """The MathML of a formula in TeX."""
+    formula = FIRST.sub(r"\1{\2}", formula)
+    formula = SECOND.sub(r"\1{\2}", formula)
+    return str(tex2mathml(formula, as_block=as_block))
+
 
 def _inline(writer, node):
-    writer.body.append(str(tex2mathml(node.astext(), as_block=False)))
+    writer.body.append(mathml(node.astext()))
     raise nodes.SkipNode
 
 
@@ -14,7 +28,7 @@ def _display(writer, node):
     writer.body.append(
         writer.starttag(node, "div", CLASS="math")
         + number
-        + str(tex2mathml(node.astext(), as_block=True))
+        + mathml(node.astext(), as_block=True)
         + "</div>\n"
     )
     raise nodes.SkipNode
