@@ -70,6 +70,9 @@ $(LOWEST)/.installed: pyproject.toml tests/lowest.txt
 TORCH := $(VENV)-torch
 TORCH_TESTS := tests/device tests/banks/device tests/solvers/test_device_blocks.py \
 	tests/mkl/test_device.py tests/mkl/test_device_checks.py \
+	tests/mkl/test_device_search.py \
+	tests/solvers/regression/test_device_ridge.py \
+	tests/solvers/regression/test_device_targets.py \
 	tests/losses/test_device_losses.py tests/solvers/test_smooth_device.py
 
 test-torch: $(TORCH)/.installed

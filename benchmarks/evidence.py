@@ -87,11 +87,11 @@ def environment() -> dict[str, Any]:
 def commit(folder: Path = RESULTS.parent) -> str | None:
     """The commit measured, with "+" after changes to its source.
 
-    None outside of a checkout, where there is nothing to name.
+    Outside of a checkout it is what MANYKERNELS_COMMIT says, else None.
     """
     named = _git(folder, "rev-parse", "HEAD")
     if named is None:
-        return None
+        return os.environ.get("MANYKERNELS_COMMIT")
     edited = _git(folder, "status", "--porcelain", "--", ":/src", ":/benchmarks/*.py")
     return named + "+" * bool(edited)
 

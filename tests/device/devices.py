@@ -32,19 +32,25 @@ DEVICES = {
     "torch": lambda: open_device("cpu"),
     "cuda": cuda,
 }
-NEEDS = {"strict": "array_api_strict", "torch": "torch", "cuda": "torch"}
+TORCH = ("torch", "array_api_compat")  # what the extra [torch] brings
+NEEDS = {"strict": ("array_api_strict",), "torch": TORCH, "cuda": TORCH}
 
 
 def every_device() -> list[object]:
     """A parameter per device; those that are missing skip with a reason."""
     return [
-        pytest.param(
-            opened,
-            id=name,
-            marks=pytest.mark.skipif(
-                name in NEEDS and find_spec(NEEDS[name]) is None,
-                reason=MISSING.format(NEEDS.get(name)),
-            ),
-        )
+        pytest.param(opened, id=name, marks=_skipped(name))
         for name, opened in DEVICES.items()
     ]
+
+
+def _skipped(name: str) -> pytest.MarkDecorator:
+    missing = [library for library in NEEDS.get(name, ()) if not find_spec(library)]
+    return pytest.mark.skipif(bool(missing), reason=MISSING.format(missing))
+
+
+def require_torch() -> object:
+    """PyTorch, or a test that is skipped."""
+    for library in TORCH:
+        pytest.importorskip(library, reason="make test-torch has it")
+    return import_module("torch")

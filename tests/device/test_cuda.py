@@ -8,12 +8,12 @@ import pytest
 from manykernels.device import Device
 from manykernels.device.base import Curve
 from manykernels.hot.dual import frozen_values
-from tests.device.devices import DEVICES
+from tests.device.devices import DEVICES, require_torch
 
 
 @pytest.fixture
 def cuda():
-    pytest.importorskip("torch", reason="make test-torch has it")
+    require_torch()
     return DEVICES["cuda"]()
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from manykernels.device import Device
 from manykernels.inputs.reporting import (
     SECONDS_PER_VALUE,
     counted_steps,
@@ -77,10 +78,16 @@ def test_threads_count_together(capsys) -> None:
     assert "searching: 400 of 400" in capsys.readouterr().err
 
 
-def kernels_of_size(n_rows: int, n_kernels: int) -> SimpleNamespace:
+def kernels_of_size(
+    n_rows: int, n_kernels: int, columns: int | None = None
+) -> SimpleNamespace:
     """What the estimate reads of a fitted set, without the rows."""
     return SimpleNamespace(
-        n_reference=n_rows, n_kernels=n_kernels, dtype=np.dtype(np.float32)
+        n_reference=n_rows,
+        n_kernels=n_kernels,
+        dtype=np.dtype(np.float32),
+        is_explicit=columns is not None,
+        n_feature_columns=lambda: [columns] * n_kernels,
     )
 
 
@@ -98,3 +105,14 @@ def test_short_fits_are_only_logged(caplog) -> None:
         warn_if_long(kernels_of_size(1_000, 10))
     assert "1000 rows, 10 kernels: about 0.068 GB" in caplog.text
     assert f"about {SECONDS_PER_VALUE * 1e7:.2g} s" in caplog.text
+
+
+def test_features_and_fast_devices_are_not_announced() -> None:
+    fast = Device("fast", np)
+    fast.seconds_per_value = 1e-12
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_if_long(kernels_of_size(1_000_000, 12, columns=30))
+        warn_if_long(kernels_of_size(400_000, 5), fast)
+    with pytest.warns(UserWarning, match="may take about"):
+        warn_if_long(kernels_of_size(400_000, 5), Device("as the processor", np))

@@ -31,8 +31,8 @@ from manykernels.kernels import (
     format_kernel,
     parse_kernel,
 )
-from manykernels.kernels import maps as maps_module
-from manykernels.kernels.maps import fit_map
+from manykernels.kernels.approximate import maps as maps_module
+from manykernels.kernels.approximate.maps import fit_map
 from manykernels.kernels.rows import prepare_rows
 from tests.kernels import naive
 

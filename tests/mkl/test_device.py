@@ -12,7 +12,7 @@ from sklearn.datasets import load_digits, load_iris
 import manykernels as mk
 from manykernels.inputs import reading
 from manykernels.solvers import device_blocks, working_set
-from tests.device.devices import every_device
+from tests.device.devices import every_device, require_torch
 
 KERNELS = "rbf; linear; polynomial:degree=3; rbf:gamma=2.0@0-1"
 X, Y = load_iris(return_X_y=True)
@@ -32,7 +32,7 @@ def device(request, monkeypatch):
 
 @pytest.fixture
 def torch():
-    return pytest.importorskip("torch", reason="make test-torch has it")
+    return require_torch()
 
 
 def close(got, expected, rtol=2e-5):
@@ -198,6 +198,12 @@ def test_devices_that_are_not_there_say_so(torch):
     if not torch.cuda.is_available():
         with pytest.raises(ValueError, match="needs a GPU that PyTorch .* sees, got 0"):
             mk.MKLClassifier(device="cuda").fit(X, Y)
+    n_gpus = torch.cuda.device_count()
+    with pytest.raises(ValueError, match=f"sees, got {n_gpus} of them; check the"):
+        mk.MKLClassifier(device=f"cuda:{n_gpus}").fit(X, Y)
+    if not torch.backends.mps.is_available():
+        with pytest.raises(ValueError, match="needs an Apple GPU .* use device=None"):
+            mk.MKLClassifier(device="mps").fit(X, Y)
     with pytest.raises(MemoryError, match="raise memory_limit, or use"):
         mk.MKLClassifier("rbf", device="cpu", memory_limit="1MB").fit(X, Y)
 
@@ -238,3 +244,62 @@ def test_many_rows_take_the_blocks(device):
     here = mk.MKLClassifier("rbf; linear", random_state=0)
     here.fit(digits.data[:700], digits.target[:700])
     assert there.objective_ == pytest.approx(here.objective_, rel=2e-2)
+
+
+def test_arrays_of_cupy_come_in(torch):
+    if not torch.cuda.is_available():
+        pytest.skip("no GPU here")
+    cupy = pytest.importorskip("cupy")
+    table, labels = cupy.asarray(X), cupy.asarray(Y)
+    model = mk.MKLClassifier(**SETTINGS, device="cuda").fit(table, labels)
+    arrays = mk.MKLClassifier(**SETTINGS, device="cuda").fit(X, Y)
+    close(model.decision_function(table), arrays.decision_function(X), 1e-12)
+    stack = cupy.stack([table @ table.T, cupy.exp(table @ table.T / 50.0)], axis=-1)
+    given = mk.MKLClassifier("precomputed", device="cuda", random_state=0)
+    assert given.fit(stack, labels).score(stack, labels) > 0.9
+    assert type(given.dual_coef_) is np.ndarray
+
+
+def test_a_card_that_is_really_full(torch):
+    if not torch.cuda.is_available():
+        pytest.skip("no GPU here")
+    data = load_digits()
+    table, labels = np.tile(data.data, (12, 1)), np.tile(data.target, 12)
+    free, _ = torch.cuda.mem_get_info()
+    held = torch.empty(free - 2 * 10**9, dtype=torch.uint8, device="cuda")
+    model = mk.MKLClassifier("rbf; linear", loss="log", device="cuda", random_state=0)
+    with pytest.raises(MemoryError, match="ran out of memory with .* arrays there"):
+        model.set_params(memory_limit="60GB", storage="gram").fit(table, labels)
+    assert not hasattr(model, "dual_coef_")
+    del held
+    model.set_params(memory_limit=None, max_iter=1, tol=0.5).fit(table, labels)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "log"])
+def test_a_nugget_stays_there(device, loss):
+    rows = np.repeat(np.arange(100), 1 + (np.arange(100) % 10 == 0))  # with copies
+    settings = SETTINGS | {"nugget": "shared", "loss": loss}
+    there = mk.MKLClassifier(**settings, device="cpu").fit(X[rows], Y[rows])
+    here = mk.MKLClassifier(**settings).fit(X[rows], Y[rows])
+    assert there.objective_ == pytest.approx(here.objective_, rel=2e-3)
+    assert there.kernel_names_[-1] == "nugget"
+
+
+@pytest.mark.parametrize(
+    "kernels",
+    [
+        "rbf:gamma=0.1,approximate=nystroem,rank=20",
+        "polynomial:degree=3,approximate=nystroem,rank=20",
+        "rbf:approximate=random_features,rank=50; rbf:gamma=2.0,approximate=nystroem",
+        "polynomial:degree=2,approximate=random_features,rank=64",
+        "laplacian:approximate=nystroem,rank=20",
+    ],
+)
+def test_features_are_computed_there(device, kernels, tmp_path):
+    settings = SETTINGS | {"kernels": kernels, "loss": "log"}
+    there = mk.MKLClassifier(**settings, device="cpu").fit(X, Y)
+    here = mk.MKLClassifier(**settings).fit(X, Y)
+    assert there.objective_ == pytest.approx(here.objective_, rel=2e-3)
+    close(there.decision_function(X), here.decision_function(X), 0.02)
+    there.save(tmp_path / "model")  # nothing of it is on the device
+    close(mk.load(tmp_path / "model").decision_function(X), there.decision_function(X))

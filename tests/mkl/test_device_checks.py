@@ -1,12 +1,12 @@
 """scikit-learn's own checks of estimators that compute with PyTorch."""
 
-import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from manykernels import MKLClassifier, MKLRegressor
+from tests.device.devices import require_torch
 from tests.sklearn_checks import exempt, run_check
 
-pytest.importorskip("torch", reason="make test-torch has it")
+require_torch()
 
 
 @parametrize_with_checks(

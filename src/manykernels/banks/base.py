@@ -179,7 +179,13 @@ class Bank(ABC):
 
     def scores_at(self, rows: Index, coef: Array, weights: Array) -> Array:
         """Some rows of `scores`, shape (len(rows), outputs)."""
-        return self.scores(coef, weights)[rows]
+        if self.product_work < np.inf or len(rows) >= len(support_of(coef)):
+            return self.scores(coef, weights)[rows]
+        step = max(SCORE_BLOCK, SCORE_VALUES // self.n_rows)
+        parts = [rows[start : start + step] for start in range(0, len(rows), step)]
+        out = np.empty((min(step, len(rows)), self.n_rows))  # float64, too
+        found = [self.combine(weights, part, out[: len(part)]) @ coef for part in parts]
+        return np.concatenate([np.empty((0, coef.shape[1])), *found])
 
     def block_scores(self, coef: Array) -> Values:
         """K_f coef for every f, shape (outputs, blocks, rows)."""

@@ -8,6 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from manykernels.banks.base import Bank
+from manykernels.banks.device.kernels import DeviceKernels
+from manykernels.banks.device.nugget import NuggetKernels
 from manykernels.banks.identity import copies_of_rows, identity_parts
 from manykernels.base.arrays import Array, Index, Values
 from manykernels.base.machine import one_blas_thread
@@ -124,6 +126,13 @@ class NuggetBank(Bank):
         """Weights of the kernels as they were: new rows have no nugget."""
         found: Array = self.nugget.at_new_rows(weights)
         return found
+
+    def on_device(self) -> DeviceKernels | None:
+        """The same on the device of the kernels, if they are on one."""
+        there = self.bank.on_device()
+        if there is None:
+            return None
+        return NuggetKernels(there, self.nugget.scales, self.shifts, self.same)
 
     def diagonals(self) -> Array:
         """K_f'(i, i), shape (rows, blocks + 1)."""

@@ -24,6 +24,9 @@ from manykernels.device.compiled import cuda_kernel
 from manykernels.device.cuda_hinge import CudaHinge
 
 THREADS, MOST_BLOCKS = 256, 132 * 64  # of a pass over a tile
+# From whole fits of 10,000 to 60,000 rows with 12 kernels on an H200: 4e-11 with the
+# hinge loss, 2e-10 with the log loss.
+SECONDS_PER_VALUE = 1e-10
 
 
 class TorchDevice(Device):
@@ -36,6 +39,8 @@ class TorchDevice(Device):
         self.here = torch.empty(0, device=self.place).device  # with its number
         self.is_host = self.place.type == "cpu"
         self.is_cuda = self.place.type == "cuda"
+        if self.is_cuda:
+            self.seconds_per_value = SECONDS_PER_VALUE
         if self.place.type == "mps":
             self.precise = xp.float32  # there is nothing longer
 
@@ -78,19 +83,26 @@ class TorchDevice(Device):
     @contextmanager
     def said_when_full(self) -> Iterator[None]:
         """A MemoryError of one sentence in place of PyTorch's."""
+        before = self._held()
         try:
             yield
         except torch.OutOfMemoryError as error:
-            held = 0
+            held, free = self._held(), 0
             if self.is_cuda:
-                held = torch.cuda.memory_allocated(self.place)
                 torch.cuda.empty_cache()
+                free, _ = torch.cuda.mem_get_info(self.place)
+            # What was taken meanwhile will be free again.
+            usable = free + max(0, held - before)
             raise MemoryError(
-                f"device={self.name!r} ran out of memory with {held / 1e9:.2g} GB of "
+                f"device={self.name!r} ran out of memory with {held / 1e9:.3g} GB of "
                 "arrays there; set memory_limit to less than is free on it, for "
-                f"instance memory_limit='{max(1, held // 2 // 10**9)}GB', or free what "
-                "other programs hold."
+                f"instance memory_limit='{max(1, usable // 2 // 10**6)}MB', or free "
+                "what else is held there."
             ) from error
+
+    def _held(self) -> int:
+        """Bytes of arrays there, where that is known."""
+        return torch.cuda.memory_allocated(self.place) if self.is_cuda else 0
 
     def add_curves(
         self,
@@ -115,6 +127,13 @@ class TorchDevice(Device):
         if not self.is_cuda:
             return None
         return CudaHinge.of(matrix, target, bound, n_outputs)
+
+    def positive_solve(
+        self, matrix: DeviceArray, sides: DeviceArray
+    ) -> DeviceArray | None:
+        """By a Cholesky factor and its triangles."""
+        factor, failed = torch.linalg.cholesky_ex(matrix)
+        return None if failed else torch.cholesky_solve(sides, factor)
 
     def synchronize(self) -> None:
         """Wait until everything that was asked for is computed."""

@@ -16,6 +16,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from manykernels.banks.build import gram_bytes
+from manykernels.device import Device
 from manykernels.kernels import KernelSet
 from manykernels.solvers import Problem, SolveResult
 
@@ -26,7 +27,7 @@ ENOUGH = 0.5  # a gap that has hardly moved says nothing about the time left
 # An order of magnitude, from whole fits of 1,200 to 60,000 rows with 12 kernels on two
 # cores: 4e-9 with few rows, 1e-9 with many, where most values are never computed.
 SECONDS_PER_VALUE = 3e-9
-LONG_VALUES = 600.0 / SECONDS_PER_VALUE  # kernel values that take ten minutes
+LONG = 600.0  # seconds that are worth a warning
 
 logger = logging.getLogger(__name__)
 
@@ -252,19 +253,26 @@ def warn_if_alike(problem: Problem, scores: np.ndarray) -> None:
         )
 
 
-def warn_if_long(kernels: KernelSet) -> None:
+def warn_if_long(kernels: KernelSet, device: Device | None = None) -> None:
     """Log the estimates of time and memory; warn when a fit may take very long."""
     n_rows, n_kernels = kernels.n_reference, kernels.n_kernels
-    n_values = float(n_rows) ** 2 * n_kernels
-    seconds = SECONDS_PER_VALUE * n_values
-    logger.info(
-        "%d rows, %d kernels: about %.2g GB if stored, about %.2g s",
-        n_rows,
-        n_kernels,
-        gram_bytes(kernels) / 1e9,
-        seconds,
-    )
-    if n_values > LONG_VALUES:
+    # Features take the place of kernel values where there are fewer of them.
+    columns = n_rows * n_kernels
+    if kernels.is_explicit:
+        columns = min(columns, sum(kernels.n_feature_columns()))
+    pace = SECONDS_PER_VALUE
+    if device is not None and device.seconds_per_value is not None:
+        pace = device.seconds_per_value
+    seconds = pace * n_rows * columns
+    if logger.isEnabledFor(logging.INFO):
+        logger.info(
+            "%d rows, %d kernels: about %.2g GB if stored, about %.2g s",
+            n_rows,
+            n_kernels,
+            gram_bytes(kernels) / 1e9,
+            seconds,
+        )
+    if seconds > LONG:
         warnings.warn(
             f"Fitting {n_rows} rows with {n_kernels} kernels may take about "
             f"{seconds / 60:.0f} minutes; try fewer rows or kernels first, or "

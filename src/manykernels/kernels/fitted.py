@@ -22,6 +22,8 @@ from manykernels.base.stored import (
     storable,
 )
 from manykernels.base.tables import table_rows
+from manykernels.device import Device
+from manykernels.kernels.approximate.maps import MappedGroup
 from manykernels.kernels.base import Kernel, row_copies, unique_names
 from manykernels.kernels.checked import CheckedKernels
 from manykernels.kernels.extend import extended
@@ -32,7 +34,6 @@ from manykernels.kernels.given import (
     read_stack,
 )
 from manykernels.kernels.joined import row_factors
-from manykernels.kernels.maps import MappedGroup
 from manykernels.kernels.psd import Clip, Psd, make_psd
 from manykernels.kernels.rows import (
     BLOCK_BYTES,
@@ -144,6 +145,7 @@ class KernelSet(CheckedKernels):
         psd: Psd = "check",
         random_state: int | np.random.Generator | None = None,
         sample_weight: Any = None,
+        device: Device | None = None,
     ) -> KernelSet:
         """Fit kernels on training rows.
 
@@ -167,6 +169,8 @@ class KernelSet(CheckedKernels):
             A row of weight k is fitted as k copies of it would be: in widths, means,
             normalization and landmarks. Weights that are no whole numbers are taken
             relative to their mean.
+        device : Device, optional
+            Where features of approximate kernels are computed, and stay.
         """
         given, precision = _check_options(kernels, dtype, psd)
         resolved = list(kernels)
@@ -194,7 +198,7 @@ class KernelSet(CheckedKernels):
                 if first.approximate is None:
                     groups.append(FeatureGroup.fit(columns, members, *data))
                 else:
-                    groups.append(MappedGroup.fit(columns, members, *data, rng))
+                    groups.append(MappedGroup.fit(columns, members, *data, rng, device))
         scalings = fit_scalings(groups, resolved, names, seen, precision)
         clips: list[Clip | None] = [None] * len(resolved)
         fitted = cls(

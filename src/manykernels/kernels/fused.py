@@ -19,7 +19,6 @@ from manykernels.kernels.rows import FeatureGroup, Rows, inverse_roots
 
 if TYPE_CHECKING:
     from manykernels.kernels.fitted import Group, KernelSet
-    from manykernels.kernels.scaling import Side
 
 EXPONENTIAL = 0  # in place of the degree of a power
 
@@ -83,7 +82,7 @@ class FusedTile:
         found = curve(kernel)
         assert found is not None
         (left, left_scale), (right, right_scale) = (
-            map(_as_single, terms(kernel, found, rows, scaling.side(ids)))
+            map(_as_single, terms(kernel, found, rows, scaling.side(ids).norms))
             for rows, ids in zip(self.rows, self.sides, strict=True)
         )
         left += np.float32(found.offset)
@@ -95,10 +94,10 @@ class FusedTile:
 
 
 def terms(
-    kernel: Kernel, found: Curve, rows: Rows, side: Side
+    kernel: Kernel, found: Curve, rows: Rows, norms: Values | None
 ) -> tuple[Values, Values]:
-    """l(x) and s(x) of some rows."""
-    scale = np.ones(len(rows)) if side.norms is None else side.norms
+    """l(x) and s(x) of some rows, which are scaled by `norms`."""
+    scale = np.ones(len(rows)) if norms is None else norms
     if found.degree == EXPONENTIAL:
         added = -0.5 * found.slope * rows.squares
     else:

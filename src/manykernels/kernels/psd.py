@@ -13,8 +13,8 @@ from scipy.linalg.lapack import dpotrf, spotrf
 from manykernels.base.arrays import Selection, Values
 from manykernels.base.machine import one_blas_thread
 from manykernels.base.stored import Floats, storable
+from manykernels.kernels.approximate.maps import MappedGroup, Whitening, landmark_matrix
 from manykernels.kernels.given import gather
-from manykernels.kernels.maps import MappedGroup, Whitening, landmark_matrix
 from manykernels.kernels.scaling import final_matrix
 
 if TYPE_CHECKING:

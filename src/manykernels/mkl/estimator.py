@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from logging import INFO
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from manykernels.banks import Bank, Storage, build_bank
+from manykernels.banks.device.build import where_features_fit
 from manykernels.banks.nugget import shared_nugget
 from manykernels.base.rooms import room
 from manykernels.base.stored import (
@@ -105,15 +105,13 @@ class MKLEstimator(Saved, RowsEstimator):
         rows, seed = self._rows(X, y, sample_weight), draw_seed(self.random_state)
         storage = Storage.of(self.storage, self._precision)
         weight = row_weight(X, rows.kept, sample_weight)
-        data = (specs, self._prepare(X, weight), rows.kept, seed, weight)
+        data = (specs, self._prepare(X, weight), rows.kept, seed, weight, device)
         kernels = self._fit_kernels(*data, storage)
         precise = Storage.of(self.storage, "float64")  # unless the user chose
         if storage != precise and self._rounding(kernels, rows) > self.tol:
             storage, kernels = precise, self._fit_kernels(*data, precise)
-        n_values = float(kernels.n_reference) ** 2 * kernels.n_kernels
         with reporting.shown_log() if self.verbose else nullcontext():
-            if reporting.logger.isEnabledFor(INFO) or n_values > reporting.LONG_VALUES:
-                reporting.warn_if_long(kernels)
+            reporting.warn_if_long(kernels, device)
             nugget = None
             if getattr(self, "nugget", None) is not None:
                 nugget = weight[rows.kept]
@@ -129,6 +127,7 @@ class MKLEstimator(Saved, RowsEstimator):
         kept: np.ndarray,
         seed: int,
         weight: np.ndarray,
+        device: Device | None,
         storage: Storage,
     ) -> KernelSet:
         """Kernels on the kept rows; only given matrices need the others' columns."""
@@ -142,6 +141,9 @@ class MKLEstimator(Saved, RowsEstimator):
             feature_names=getattr(self, "feature_names_in_", None),
             psd=self.psd,
             random_state=seed,
+            device=where_features_fit(
+                device, specs, len(weight), storage, self.memory_limit
+            ),
         )
         try:
             kernels = fit(dtype=storage.working_dtype)

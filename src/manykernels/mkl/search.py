@@ -226,7 +226,7 @@ class Search:
         coef = np.zeros((self.bank.n_rows, model.coef.shape[1]))
         coef[train] = model.coef
         if model.weights.ndim == 1:
-            return np.asarray(self.bank.combine(model.weights, held) @ coef)
+            return self.bank.scores_at(held, coef, model.weights)
         products = self.bank.block_scores(coef)[:, :, held]  # (targets, blocks, held)
         return np.einsum("kfi,kf->ik", products, model.weights)
 

@@ -27,6 +27,8 @@ INSIDE = 0.9  # share of the old weights in the first point, which is inside
 ROUNDING = 1e-14  # of the trace: makes a singular matrix regular
 VANISHED = 10.0 * np.sqrt(LAST_BARRIER)  # at p = 1 weights below this are zero
 
+LEAST_BEND = 0.2  # of the expected change along a step, that a new one must have
+
 HOST = Device("NumPy", np)
 
 
@@ -163,6 +165,40 @@ def _tight(norm: LpGroupNorm, found: Array) -> Array:
     return found / p_norms(found, norm.weight_exponent)[:, None]
 
 
+def with_secant(curvature: Array, step: Array, change: Array) -> Array:
+    """Second derivatives that agree with the last change of the gradient (BFGS).
+
+    Positive semi-definite ones stay so: a change that bends too little is mixed with
+    the one that was expected (Powell). What is no number changes nothing.
+
+    Parameters
+    ----------
+    curvature : array of shape (problems, blocks, blocks)
+        As known so far.
+    step, change : array of shape (problems, blocks)
+        Of the weights, and of the gradient.
+
+    Examples
+    --------
+    >>> known, step = np.eye(2)[None], np.array([[1.0, 0.0]])
+    >>> with_secant(known, step, np.array([[3.0, 1.0]])).round(6).tolist()
+    [[[3.0, 1.0], [1.0, 1.333333]]]
+    """
+    expected = np.einsum("tfg,tg->tf", curvature, step)
+    size = np.einsum("tf,tf->t", step, expected)
+    bent = np.einsum("tf,tf->t", step, change)
+    usable = np.isfinite(bent) & (size > 0.0)
+    size, bent = np.where(usable, size, 1.0), np.where(usable, bent, 1.0)
+    share = np.ones_like(size)
+    weak = bent < LEAST_BEND * size
+    share[weak] = (1.0 - LEAST_BEND) * size[weak] / (size - bent)[weak]
+    mixed = share[:, None] * change + (1.0 - share)[:, None] * expected
+    bent = share * bent + (1.0 - share) * size
+    gained = mixed[:, :, None] * mixed[:, None, :] / bent[:, None, None]
+    lost = expected[:, :, None] * expected[:, None, :] / size[:, None, None]
+    return np.where(usable[:, None, None], curvature + gained - lost, curvature)
+
+
 class _Barrier:
     """-c.x + 1/2 |x|_H^2 - mu (sum_f log d_f + log(1 - ||d||_r)) with x = d - d_0."""
 
@@ -195,6 +231,8 @@ class _Barrier:
             moving = decrement > CENTERED * barrier
             if not bool(xp.any(moving)):
                 break
+            # Those that stay must not keep the others' search for a length going.
+            decrement = xp.where(moving, decrement, xp.zeros_like(decrement))
             step = xp.where(moving[:, None], step, xp.zeros_like(step))
             weights = self._shortened(weights, step, decrement, barrier)
         return weights

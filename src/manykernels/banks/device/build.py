@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from manykernels.banks.bands import require_half_range
 from manykernels.banks.device.bank import DeviceBank
@@ -15,13 +17,15 @@ from manykernels.banks.device.rows import RowKernels, on_rows
 from manykernels.banks.device.stack import StackKernels
 from manykernels.banks.stored import HALF_NOISE
 from manykernels.device import Device
-from manykernels.kernels import KernelSet
+from manykernels.kernels import Kernel, KernelSet
+from manykernels.kernels.base import DEFAULT_RANK
 
 if TYPE_CHECKING:
     from manykernels.banks.build import MemoryLimit, Storage
 
 LEAST_ROOM = 1 << 26  # bytes for products, beside what is stored
 COMBINED_ROWS = 2000  # of a working set that always has room
+ROOM_FOR_FEATURES = 0.5  # of the memory, while the last ones are put together
 
 
 def build_device_bank(
@@ -64,6 +68,30 @@ def build_device_bank(
     return DeviceBank(there, kernels.names, noise)
 
 
+def where_features_fit(
+    device: Device | None,
+    specs: Sequence[Kernel],
+    n_rows: int,
+    storage: Storage,
+    limit: MemoryLimit,
+) -> Device | None:
+    """The device, if it is to hold features of approximate kernels, and they fit.
+
+    Features that are multiplied by a factor are there twice for a while.
+    """
+    if device is None or storage.is_half or device.precise != device.xp.float64:
+        return None
+    ranks = [kernel.rank or DEFAULT_RANK for kernel in specs if kernel.approximate]
+    if len(ranks) < len(specs) or storage.kind not in ("auto", "features"):
+        return None
+    copies = 1 if all(kernel.normalize == "diagonal" for kernel in specs) else 2
+    bytes_needed = (
+        copies * n_rows * sum(ranks) * np.dtype(storage.working_dtype).itemsize
+    )
+    room = device.allowed_bytes(limit) - LEAST_ROOM
+    return device if bytes_needed <= ROOM_FOR_FEATURES * room else None
+
+
 def _choose(kernels: KernelSet, storage: Storage, allowed: int) -> str:
     if kernels.are_given:
         return "gram"
@@ -103,7 +131,7 @@ def _features(device: Device, kernels: KernelSet, half: bool, allowed: int) -> A
             "storage='features' needs linear, cosine, constant or approximate kernels "
             f"only, got {', '.join(kernels.names)}; use storage='auto'."
         )
-    dense = [phi if isinstance(phi, np.ndarray) else phi.toarray() for phi in features]
+    dense = [phi.toarray() if sp.issparse(phi) else phi for phi in features]
     there = [device.put(phi, kernels.dtype) for phi in dense]
     room = max(LEAST_ROOM, allowed - sum(phi.nbytes for phi in dense))
     diagonals = np.asarray(kernels.diagonals().T)

@@ -169,7 +169,9 @@ def _row_group(
     for f in group.members:
         own, scaling = curve(kernels.kernels[f]), kernels.scalings[f]
         assert own is not None
-        added, scale = terms(kernels.kernels[f], own, rows, side_of(f, rows, None))
+        added, scale = terms(
+            kernels.kernels[f], own, rows, side_of(f, rows, None).norms
+        )
         # Constants go to both sides of a pair in equal parts.
         added, scale = added + 0.5 * own.offset, scale * np.sqrt(scaling.factor)
         found.curves[f] = Curve(own.slope, own.degree)

@@ -12,6 +12,8 @@ from manykernels.base.arrays import Array, Index
 from manykernels.device import Device, DeviceArray
 from manykernels.device.base import Chosen
 
+COPIED_SHARE = 0.5  # of the room that the matrices of some of the rows may take
+
 
 class StackKernels(DeviceKernels):
     """K_f = factors_f * matrices_f, converted tile by tile.
@@ -27,6 +29,8 @@ class StackKernels(DeviceKernels):
         Of the values that are handed out.
     room : int
         Bytes that products may take.
+    chosen : array of int, optional
+        On the device: which rows of the matrices there are, by default all.
     """
 
     def __init__(
@@ -37,10 +41,12 @@ class StackKernels(DeviceKernels):
         diagonals: Array,
         dtype: Any,
         room: int,
+        chosen: DeviceArray = None,
     ) -> None:
         super().__init__(device, diagonals, dtype, room)
         self.matrices = list(matrices)
         self.factors = factors
+        self.chosen = chosen
 
     @classmethod
     def of(cls, device: Device, matrices: Sequence[Any], dtype: Any) -> StackKernels:
@@ -68,18 +74,27 @@ class StackKernels(DeviceKernels):
         return out
 
     def take(self, index: Index) -> DeviceKernels:
-        """The same kernels on some of the rows, copied together."""
+        """The same kernels on some of the rows: copied together where there is room."""
         device, chosen = self.device, self.device.put(index)
-        matrices = [
-            device.pick(device.pick(matrix, chosen), chosen, axis=1)
-            for matrix in self.matrices
-        ]
+        if self.chosen is not None:
+            chosen = device.pick(self.chosen, chosen)
+        sizes = [device.numpy_dtype(matrix).itemsize for matrix in self.matrices]
+        copied = len(index) ** 2 * sum(sizes)
+        matrices, room = self.matrices, self.room
+        if copied <= COPIED_SHARE * room:
+            matrices = [
+                device.pick(device.pick(matrix, chosen), chosen, axis=1)
+                for matrix in matrices
+            ]
+            chosen, room = None, room - copied
         diagonals = self.diagonals[index]
         return StackKernels(
-            device, matrices, self.factors, diagonals, self.dtype, self.room
+            device, matrices, self.factors, diagonals, self.dtype, room, chosen
         )
 
     def _tile(self, f: int, rows: Chosen, columns: Chosen) -> DeviceArray:
-        device = self.device
-        tile = device.pick(device.pick(self.matrices[f], rows), columns, axis=1)
-        return device.xp.astype(tile, device.dtype(self.dtype), copy=False)
+        pick = self.device.pick
+        if self.chosen is not None:
+            rows, columns = pick(self.chosen, rows), pick(self.chosen, columns)
+        tile = pick(pick(self.matrices[f], rows), columns, axis=1)
+        return self.device.xp.astype(tile, self.device.dtype(self.dtype), copy=False)

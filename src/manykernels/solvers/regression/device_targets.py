@@ -6,6 +6,7 @@ a kernel with all the coefficients. Conjugate gradients need a few dozen of thes
 
 from __future__ import annotations
 
+from copy import copy
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -18,13 +19,15 @@ from manykernels.norms.group import p_norms
 from manykernels.solvers.loop import Callback, Iterate
 from manykernels.solvers.problem import Expansion, Problem
 from manykernels.solvers.regression.targets import Start, TargetsInStep
-from manykernels.solvers.weight_newton import WeightSteps
+from manykernels.solvers.weight_newton import HOST, WeightSteps, with_secant
 
 CG_STEPS = 500  # products at most for one solution
 INNER_SHARE = 0.05  # part of the tolerance that a solution may leave unsolved
 BEND_STEPS = 40  # products at most for second derivatives,
 BEND_RESIDUAL = 0.1  # whose error is the square of that
-BORROWED = 3  # sweeps that may use the second derivatives of a sample
+LASTING = 6  # sweeps after which second derivatives are computed anew
+FEW_TARGETS = 200  # whose weights the processor finds sooner
+MANY_SYSTEMS = 512  # side by side: more are not faster
 ARRAYS = 24  # of rows by targets that a sweep holds, beside two for every block
 NOTHING = 1e-300
 
@@ -48,7 +51,8 @@ class DeviceTargets(TargetsInStep):
     """Solutions by conjugate gradients, all targets side by side.
 
     Weights take Newton's steps. The second derivatives cost a system per block: those
-    of a sample of the rows, from which the first weights come, serve as well at first.
+    of a sample of the rows, from which the first weights come, serve as well, and what
+    the gradients of later sweeps tell is added to them.
     """
 
     def __init__(
@@ -63,49 +67,72 @@ class DeviceTargets(TargetsInStep):
         self.problem = problem
         self.kernels = kernels
         self.device = kernels.device
-        self.newton = WeightSteps(problem.norm, start.weights, self.device)
         n_blocks, n_targets = kernels.n_blocks, problem.n_outputs
+        many = n_targets > FEW_TARGETS
+        self.newton = WeightSteps(
+            problem.norm, start.weights, self.device if many else HOST
+        )
         self.learns = problem.norm.p < 2.0 and n_blocks > 1
-        self.borrowed = 0 if start.curvature is None else BORROWED
-        self.bend: Array = np.zeros((n_targets, n_blocks, n_blocks))
-        if start.curvature is not None:
-            self.bend = start.curvature
-        self.curvature = self.bend
+        self.curvature = start.curvature
+        self.age = 0  # sweeps since the second derivatives were computed
+        self.earlier: tuple[Array, Array] | None = None  # weights, ||theta_f||^2
+        # A row per target: what belongs to some of them lies together.
+        self.target = np.ascontiguousarray(problem.target.T)
         self.known = np.zeros((n_targets, problem.n_rows))  # the last solutions
         numbers = 8 * problem.n_rows * (ARRAYS + 2 * n_blocks)
         self.chunk = max(1, kernels.room // numbers)
 
     def _sweep(self, which: Index) -> None:
         """Solve and certify some targets, and move their weights."""
-        fresh = self.learns and self.borrowed <= 0
-        self.borrowed -= 1
-        values, squares = [], []
+        fresh = self.learns and (self.curvature is None or self.age >= LASTING)
+        self.age = 1 if fresh else self.age + 1
+        values, squares, bends = [], [], list[Array]()
         for start in range(0, len(which), self.chunk):
             part = which[start : start + self.chunk]
-            sums = self._solve(part, fresh)
+            sums, bend = self._solve(part, fresh)
             self.known[part] = sums.coef
             self._certify(part, sums)
             values.append(np.stack(sums.values(self.newton.trial[part])))
             squares.append(sums.squares)
+            if bend is not None:
+                bends.append(bend)
             if self.stopped:
                 return
         lower, upper = np.concatenate(values, axis=1)
-        bend = self.bend[which]
-        self.newton.advance(which, lower, upper, np.concatenate(squares), bend)
+        found = np.concatenate(squares)
+        bend = self._bend(which, found, np.concatenate(bends) if fresh else None)
+        self.newton.advance(which, lower, upper, found, bend)
 
-    def _solve(self, which: Index, fresh: bool) -> Sums:
+    def _bend(self, which: Index, squares: Array, fresh: Array | None) -> Array:
+        """Second derivatives of some targets, (len(which), blocks, blocks)."""
+        weights = self.newton.trial
+        if self.curvature is None:
+            shape = (len(weights), self.kernels.n_blocks, self.kernels.n_blocks)
+            self.curvature = np.zeros(shape)
+        if self.earlier is None:
+            self.earlier = weights.copy(), np.full_like(weights, np.nan)
+        before, seen = self.earlier
+        if fresh is None:
+            change = -0.5 * (squares - seen[which])
+            step = weights[which] - before[which]
+            fresh = with_secant(self.curvature[which], step, change)
+        before[which], seen[which], self.curvature[which] = (
+            *(weights[which], squares),
+            fresh,
+        )
+        return fresh
+
+    def _solve(self, which: Index, fresh: bool) -> tuple[Sums, Array | None]:
         device, dtype = self.device, self.kernels.dtype
         systems = Systems(self.kernels, self.newton.trial[which], self.problem.bound)
-        target = self.problem.target[:, which]
         coef = systems.solve(
-            device.put(target, dtype),
-            device.put(self.known[which].T, dtype),
+            device.put(self.target[which], dtype).T,
+            device.put(self.known[which], dtype).T,
             INNER_SHARE * self.ridge.tol,
         )
         blocks = self.kernels.block_scores(device.precisely(coef))
-        if fresh:
-            self.bend[which] = device.get(systems.bend(blocks))
-        return self._sums(which, device.precisely(coef), blocks)
+        bend = device.get(systems.bend(blocks)) if fresh else None
+        return self._sums(which, device.precisely(coef), blocks), bend
 
     def _sums(self, which: Index, coef: DeviceArray, blocks: DeviceArray) -> Sums:
         """In float64, from the solutions and K_f a of shape (blocks, rows, targets)."""
@@ -113,11 +140,12 @@ class DeviceTargets(TargetsInStep):
         target, bound, weights = (
             self.device.precisely(self.device.put(values))
             for values in (
-                self.problem.target[:, which],
+                self.target[which],
                 self.problem.bound[:, None],
                 self.newton.trial[which].T[:, None, :],
             )
         )
+        target = target.T
         missed = xp.sum(blocks * weights, axis=0) - target
         found = (
             coef.T,
@@ -134,11 +162,12 @@ class DeviceTargets(TargetsInStep):
         norms = np.sqrt(np.maximum(sums.squares, 0.0))
         cost = sums.own + p_norms(norms, problem.norm.q) ** 2
         bounds = 0.5 * problem.reg * np.square(sums.linear) / np.maximum(cost, NOTHING)
-        losses = problem.reg * sums.losses
+        lengths = p_norms(weights * norms, problem.norm.p)
+        objectives = problem.reg * (0.5 * lengths**2 + sums.losses)
         for j, k in enumerate(which):
             coef = sums.coef[j][:, None]
             iterate = Iterate(
-                objective=problem.primal_of(float(losses[j]), weights[j] * norms[j]),
+                objective=float(objectives[j]),
                 dual_bound=float(bounds[j]),
                 updates=problem.n_rows,
                 snapshot=partial(Expansion, coef, weights[j]),
@@ -188,11 +217,17 @@ class Systems:
 
     def bend(self, blocks: DeviceArray) -> DeviceArray:
         """<K_f a, M^-1 K_g a> of all targets, from K_f a for every f."""
-        xp, columns = self.xp, []
-        for g in range(blocks.shape[0]):
-            side = xp.astype(blocks[g, ...], self.weights.dtype, copy=False)
-            moves = self.device.precisely(self._roughly(side))
-            columns.append(xp.sum(blocks * moves, axis=1))
+        xp, (n_blocks, n_rows, n_targets) = self.xp, blocks.shape
+        size, columns = max(1, MANY_SYSTEMS // n_targets), []
+        for start in range(0, n_blocks, size):
+            some = blocks[start : min(start + size, n_blocks), ...]
+            sides = xp.reshape(xp.permute_dims(some, (1, 0, 2)), (n_rows, -1))
+            wide = copy(self)
+            wide.weights = xp.concat([self.weights] * some.shape[0], axis=1)
+            moves = wide._roughly(xp.astype(sides, self.weights.dtype, copy=False))
+            moves = xp.reshape(self.device.precisely(moves), (n_rows, -1, n_targets))
+            for g in range(some.shape[0]):
+                columns.append(xp.sum(blocks * moves[:, g, :][None, ...], axis=1))
         found = xp.permute_dims(xp.stack(columns), (2, 0, 1))
         return 0.5 * (found + xp.matrix_transpose(found))
 

@@ -29,6 +29,13 @@ from manykernels.solvers.loop import (
     run,
 )
 from manykernels.solvers.problem import Expansion, Problem
+from manykernels.solvers.regression.device_ridge import (
+    INDEFINITE,
+    Solved,
+    direct_kernels,
+    solve_there,
+    solve_with_diagonal,
+)
 from manykernels.solvers.weight_newton import WeightSteps
 
 START_SHARE = 4  # a sample of one row in so many gives the first weights
@@ -195,24 +202,11 @@ def is_moderate(problem: Problem) -> bool:
     return problem.n_rows <= min(DIRECT_ROWS, problem.bank.max_combined_rows)
 
 
-@dataclass(frozen=True)
-class Solved:
-    r"""The minimum J(d) of half the squared norm plus the losses times C, and more.
-
-    With :math:`M = \sum_f d_f K_f + diag(1 / (C c_i))` and the targets Y the
-    coefficients are :math:`M^{-1} Y` and :math:`J(d) = \frac12 tr(Y^\top M^{-1} Y)`.
-    """
-
-    weights: Array  # (blocks,)
-    coef: Array  # (rows, outputs)
-    value: float  # J(d)
-    squares: Array  # ||theta_f||^2; the gradient of J is -1/2 of them
-    curvature: Array  # (blocks, blocks), the second derivatives of J
-    factor: Array  # lower Cholesky factor of M
-
-
 def solve_exactly(problem: Problem, weights: Array) -> Solved:
     """Coefficients, value and derivatives at these weights, by one Cholesky factor."""
+    there = direct_kernels(problem)
+    if there is not None:
+        return solve_there(problem, weights, there)
     factor = factorize(problem, weights)
     target = np.asarray(problem.target, dtype=np.float64)
     coef = np.asarray(cho_solve((factor, True), target))
@@ -220,7 +214,7 @@ def solve_exactly(problem: Problem, weights: Array) -> Solved:
     if problem.bank.dtype != np.float64:
         squares = problem.theta_norms(coef) ** 2  # certificates are float64
     value = 0.5 * float(np.sum(coef * target))
-    return Solved(weights, coef, value, squares, curvature, factor)
+    return Solved(weights, coef, value, squares, curvature)
 
 
 def certified_iterate(problem: Problem, solved: Solved) -> Iterate:
@@ -259,11 +253,7 @@ def positive_factor(matrix: Array) -> Array:
         # The transpose is the same matrix, and in the order that LAPACK works on.
         factor, _ = cho_factor(matrix.T, lower=True, overwrite_a=True)
     except LinAlgError as error:
-        raise ValueError(
-            "kernels must be positive semi-definite to solve the squared loss exactly, "
-            "got a combined kernel with eigenvalues below -1 / C; pass dtype='float64' "
-            "and psd='clip', or lower C."
-        ) from error
+        raise ValueError(INDEFINITE) from error
     return np.asarray(factor)
 
 
@@ -317,12 +307,7 @@ def held_out_residuals(
     Cawley and Talbot (2004), Fast exact leave-one-out cross-validation of sparse
     least-squares support vector machines.
     """
-    with few_threads(problem.n_rows):
-        factor = factorize(problem, weights)
-        ones = np.ones((problem.n_rows, 1))
-        solved = cho_solve((factor, True), np.hstack([problem.target, ones]))
-        inverse, _ = lapack.dtrtri(factor, lower=1)
-    diagonal = np.einsum("ij,ij->j", np.tril(inverse), np.tril(inverse))
+    solved, diagonal = _solved_with_ones(problem, weights)
     coef, unit = solved[:, :-1], solved[:, -1:]
     weight = problem.sample_weight[:, None]
     share = np.ones_like(weight)
@@ -334,3 +319,16 @@ def held_out_residuals(
     # Divided by D_i, so that share one gives the plain formula to the bit.
     rest = (1.0 - share) * problem.C * weight
     return np.asarray(coef / (rest + share * diagonal[:, None]))
+
+
+def _solved_with_ones(problem: Problem, weights: Array) -> tuple[Array, Array]:
+    """M^-1 [Y, 1] and the diagonal of M^-1."""
+    sides = np.hstack([problem.target, np.ones((problem.n_rows, 1))])
+    there = direct_kernels(problem)
+    if there is not None:
+        return solve_with_diagonal(problem, weights, there, sides)
+    with few_threads(problem.n_rows):
+        factor = factorize(problem, weights)
+        solved = cho_solve((factor, True), sides)
+        inverse, _ = lapack.dtrtri(factor, lower=1)
+    return solved, np.einsum("ij,ij->j", np.tril(inverse), np.tril(inverse))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 from scipy.linalg import cho_solve
@@ -11,10 +12,10 @@ from scipy.linalg import cho_solve
 from manykernels.base.arrays import Array, Index
 from manykernels.solvers.loop import Callback, SolveResult
 from manykernels.solvers.problem import Expansion, Problem
+from manykernels.solvers.regression.device_ridge import Solved
 from manykernels.solvers.regression.device_targets import DeviceTargets
 from manykernels.solvers.regression.ridge import (
     Ridge,
-    Solved,
     announce,
     certified_iterate,
     factorize,
@@ -23,7 +24,7 @@ from manykernels.solvers.regression.ridge import (
     require_direct,
     sample_of,
 )
-from manykernels.solvers.regression.targets import Start, TargetsInStep
+from manykernels.solvers.regression.targets import Start, TargetsInStep, single
 
 CHUNK_BYTES = 2**27  # of Cholesky factors held at a time
 
@@ -60,8 +61,12 @@ def _solved(
     ridge: Ridge,
     starts: Sequence[Expansion | None] | None,
     callback: Callback | None,
+    borrows: bool = True,
 ) -> TargetsInStep:
+    """Second derivatives of a sample serve all the rows, not another sample."""
     start = _first_weights(problem, ridge, starts)
+    if not borrows:
+        start = start._replace(curvature=None)
     there = problem.bank.on_device()
     targets: TargetsInStep
     if there is None:
@@ -85,7 +90,7 @@ def _first_weights(
     if sample is None:
         return Start(np.tile(even, (problem.n_outputs, 1)), None)
     rough = replace(ridge, tol=max(ridge.tol, sample.tol))
-    known = _solved(sample.problem, rough, None, None)
+    known = _solved(sample.problem, rough, None, None, borrows=False)
     return Start(
         np.stack([norm.normalize_weights(best.model.weights) for best in known.best]),
         known.curvature,
@@ -94,6 +99,11 @@ def _first_weights(
 
 class HostTargets(TargetsInStep):
     """A Cholesky factor for every target, in the processor's memory."""
+
+    @cached_property
+    def problems(self) -> list[Problem]:
+        """One per target."""
+        return [single(self.problem, k) for k in range(self.problem.n_outputs)]
 
     def _sweep(self, which: Index) -> None:
         """Factor, solve and certify some targets, and move their weights."""
@@ -130,4 +140,4 @@ class HostTargets(TargetsInStep):
             if self.bank.dtype != np.float64:
                 squares = one.theta_norms(own) ** 2
             value = 0.5 * float(np.sum(own * one.target))
-            yield Solved(weights[j], own, value, squares, root @ root.T, factor)
+            yield Solved(weights[j], own, value, squares, root @ root.T)

@@ -42,10 +42,11 @@ class TargetsInStep(ABC):
         self, problem: Problem, start: Start, ridge: Any, callback: Callback | None
     ) -> None:
         self.ridge = ridge
-        self.problems = [single(problem, k) for k in range(problem.n_outputs)]
+        self.problem = problem
         self.bank = problem.bank
         self.newton = WeightSteps(problem.norm, start.weights)
-        self.best = [Best(one.zero()) for one in self.problems]
+        nothing = single(problem, 0).zero()
+        self.best = [Best(nothing) for _ in range(problem.n_outputs)]
         self.callback = callback
         self.stopped = False
         self.began = time.perf_counter()

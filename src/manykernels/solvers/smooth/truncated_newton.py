@@ -180,7 +180,7 @@ class NewtonRounds(Resumable):
         self.coef = coef = frozen.kernel.get(point.coef)
         norms, dual_norms = frozen.kernel.block_norms([point.coef, point.dual])
         objective = self._primal_side(frozen, point, weights * norms)
-        bound, dual = self._dual_side(frozen, point, dual_norms)
+        bound, dual = self._dual_side(frozen, point, dual_norms, objective)
         self.gaps.append(relative_gap(objective, bound))
         if self.gaps[-1] > self.solver.tol:
             self._advance(frozen, point, norms)
@@ -215,19 +215,23 @@ class NewtonRounds(Resumable):
         return self.problem.primal_of(mean_loss, block_norms)
 
     def _dual_side(
-        self, frozen: Frozen, point: Point, norms: Array
+        self, frozen: Frozen, point: Point, norms: Array, objective: float
     ) -> tuple[float, Array]:
         """The best bound of this round, and its point.
 
         Conjugates are convex, so that a mixture of dual points has at least the
-        mixture of their gains.
+        mixture of their gains. Multiples of the point are tried if that does not do.
         """
         problem, losses = self.problem, frozen.losses
-        dual, limit = frozen.kernel.get(point.dual), losses.feasible_scale(point.dual)
-        alone = problem.bound_on_ray(
-            lambda scale: -problem.reg * losses.gain(point.dual, scale), limit, norms
-        )
+        dual = frozen.kernel.get(point.dual)
         mixed = problem.reg * self.mixture.add(dual, losses.gain(point.dual), norms)
+        if relative_gap(objective, mixed) <= self.solver.tol:
+            return mixed, self.mixture.coef
+        alone = problem.bound_on_ray(
+            lambda scale: -problem.reg * losses.gain(point.dual, scale),
+            losses.feasible_scale(point.dual),
+            norms,
+        )
         if mixed > alone:
             return mixed, self.mixture.coef
         return alone, dual

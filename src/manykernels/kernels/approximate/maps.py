@@ -25,11 +25,17 @@ from manykernels.base.stored import (
     require_all,
     storable,
 )
+from manykernels.device import Device
+from manykernels.kernels.approximate.landmarks import draw_landmarks
+from manykernels.kernels.approximate.there import (
+    LinearMap,
+    kernel_there,
+    mapped_there,
+    waves_there,
+)
 from manykernels.kernels.base import DEFAULT_RANK, Kernel
 from manykernels.kernels.joined import row_factors
-from manykernels.kernels.landmarks import draw_landmarks
 from manykernels.kernels.rows import (
-    PAIRWISE,
     FeatureGroup,
     Rows,
     count_columns,
@@ -79,6 +85,14 @@ class Whitening:
         ((_, block),) = source.blocks(kernels, names, rows, source.rows)
         return np.asarray(block @ self.whiten)
 
+    def on_device(
+        self, device: Device, kernel: Kernel, landmarks: Rows
+    ) -> LinearMap | None:
+        """From rows there to phi there; None where only the processor can."""
+        values = kernel_there(device, kernel, landmarks)
+        whiten = device.put(self.whiten)
+        return None if values is None else lambda rows: values(rows) @ whiten
+
     def fits(self, kernel: Kernel, n_landmarks: int, width: int) -> bool:
         """Whether it belongs to a kernel with so many landmarks."""
         return kernel.approximate == "nystroem" and len(self.whiten) == n_landmarks
@@ -120,6 +134,10 @@ class RandomFourier:
         phi = np.concatenate([np.cos(angles), np.sin(angles)], axis=1)
         phi *= 1.0 / np.sqrt(self.frequencies.shape[1])
         return phi
+
+    def on_device(self, device: Device, kernel: Kernel, landmarks: Rows) -> LinearMap:
+        """From rows there to phi there."""
+        return waves_there(device, self.frequencies)
 
     def fits(self, kernel: Kernel, n_landmarks: int, width: int) -> bool:
         """Whether it belongs to a kernel on so many columns."""
@@ -173,6 +191,9 @@ class TensorSketch:
             scaled[-1] = signs[-1] * np.sqrt(kernel.coef0)
             product = product * np.fft.rfft(self._sketch(rows.values, buckets, scaled))
         return np.asarray(np.fft.irfft(product, self.n_columns))
+
+    def on_device(self, device: Device, kernel: Kernel, landmarks: Rows) -> None:
+        """Only the processor sketches."""
 
     def fits(self, kernel: Kernel, n_landmarks: int, width: int) -> bool:
         """Whether it belongs to a kernel on so many columns."""
@@ -251,8 +272,12 @@ class MappedGroup:
         copies: Values,
         dtype: Any,
         rng: np.random.Generator,
+        device: Device | None = None,
     ) -> MappedGroup:
-        """Resolve the only member among `kernels`, and fit its map on all the rows."""
+        """Resolve the only member among `kernels`, and fit its map on all the rows.
+
+        With a device, phi is computed there and stays, where that is possible.
+        """
         f = members[0]
         values = read_columns(X, columns, members, kernels, names)
         kernels[f] = kernel = kernels[f].resolve(values, copies)
@@ -262,6 +287,11 @@ class MappedGroup:
         no_rows = prepare_rows(np.empty((0, 0)))
         group = cls(source, fit_map(kernels, names, source, rng), no_rows, [f], unit)
         precision = np.dtype(np.float64) if kernel.center else dtype
+        if device is not None and isinstance(values, np.ndarray) and not kernel.center:
+            features = group.map.on_device(device, kernel, landmarks)
+            if features is not None:
+                rows = mapped_there(device, features, values, precision, unit)
+                return replace(group, rows=rows)
         return replace(group, rows=group.mapped(values, kernels, names, precision))
 
     def reference(self, ids: Selection) -> Any:
@@ -321,7 +351,7 @@ class MappedGroup:
     ) -> Iterator[tuple[int, Values]]:
         """Yield (kernel position, products of phi)."""
         for f in self.members:
-            yield f, PAIRWISE["dot"](a.values, b.values)
+            yield f, np.asarray(a.values @ b.values.T)
 
     def diagonal(self, kernel: Kernel, name: str, rows: Rows) -> Values:
         """||phi(x)||^2 in float64."""
@@ -332,8 +362,11 @@ class MappedGroup:
         return rows.values
 
     def restrict(self, index: Values, support: Values, keep_all: bool) -> MappedGroup:
-        """Keep the reference rows `index`."""
-        return replace(self, rows=self.rows.take(index))
+        """Keep the reference rows `index`; a model keeps none, on no device."""
+        rows = self.rows.take(index)
+        if not len(index):
+            rows = Rows(np.empty(rows.values.shape, rows.values.dtype), np.empty(0))
+        return replace(self, rows=rows)
 
     def astype(self, dtype: Any) -> MappedGroup:
         """The same group with another working precision."""

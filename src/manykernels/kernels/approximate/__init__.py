@@ -1,0 +1,1 @@
+"""Approximate kernels: explicit features of few columns, and what they rest on."""
