@@ -114,10 +114,10 @@ class PartitionedRounds(NewtonRounds):
         return PartitionedFrozen(self.problem, kernel, losses)
 
     def _dual_side(
-        self, frozen: Frozen, point: Point, norms: Array
+        self, frozen: Frozen, point: Point, norms: Array, objective: float
     ) -> tuple[float, Any]:
         """The bound, and the w whose gradients have it; None for a mixture of such."""
-        bound, dual = super()._dual_side(frozen, point, norms)
+        bound, dual = super()._dual_side(frozen, point, norms, objective)
         return bound, point.scores if dual is point.dual else None
 
 

@@ -335,7 +335,7 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         rows = TrainingLabels.of(X, y, sample_weight, self.class_weight, classes)
         if first:
             weight = row_weight(X, rows.kept, sample_weight)
-            data = (self._prepare(X, weight), rows.kept, seed, weight, None)
+            data = (self._prepare(X, weight), rows.kept, seed, weight)
             kernels = self._fit_kernels(specs, *data, settings.storage)
             step = OnlineStep.first(kernels, rows, settings)
         else:

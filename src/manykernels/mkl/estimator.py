@@ -105,11 +105,11 @@ class MKLEstimator(Saved, RowsEstimator):
         rows, seed = self._rows(X, y, sample_weight), draw_seed(self.random_state)
         storage = Storage.of(self.storage, self._precision)
         weight = row_weight(X, rows.kept, sample_weight)
-        data = (specs, self._prepare(X, weight), rows.kept, seed, weight, device)
-        kernels = self._fit_kernels(*data, storage)
+        data = (specs, self._prepare(X, weight), rows.kept, seed, weight)
+        kernels = self._fit_kernels(*data, storage, device)
         precise = Storage.of(self.storage, "float64")  # unless the user chose
         if storage != precise and self._rounding(kernels, rows) > self.tol:
-            storage, kernels = precise, self._fit_kernels(*data, precise)
+            storage, kernels = precise, self._fit_kernels(*data, precise, device)
         with reporting.shown_log() if self.verbose else nullcontext():
             reporting.warn_if_long(kernels, device)
             nugget = None
@@ -127,8 +127,8 @@ class MKLEstimator(Saved, RowsEstimator):
         kept: np.ndarray,
         seed: int,
         weight: np.ndarray,
-        device: Device | None,
         storage: Storage,
+        device: Device | None = None,
     ) -> KernelSet:
         """Kernels on the kept rows; only given matrices need the others' columns."""
         if not reads_matrices(specs) and len(kept) < len(weight):

@@ -220,13 +220,14 @@ class NewtonRounds(Resumable):
         """The best bound of this round, and its point.
 
         Conjugates are convex, so that a mixture of dual points has at least the
-        mixture of their gains. Multiples of the point are tried if that does not do.
+        mixture of their gains. Multiples of the point are tried if it does not do.
         """
         problem, losses = self.problem, frozen.losses
-        dual = frozen.kernel.get(point.dual)
-        mixed = problem.reg * self.mixture.add(dual, losses.gain(point.dual), norms)
-        if relative_gap(objective, mixed) <= self.solver.tol:
-            return mixed, self.mixture.coef
+        dual, gain = frozen.kernel.get(point.dual), losses.gain(point.dual)
+        mixed = problem.reg * self.mixture.add(dual, gain, norms)
+        itself = problem.reg * (gain - problem.norm.dual_value(norms))
+        if relative_gap(objective, itself) <= self.solver.tol:
+            return itself, dual
         alone = problem.bound_on_ray(
             lambda scale: -problem.reg * losses.gain(point.dual, scale),
             losses.feasible_scale(point.dual),
