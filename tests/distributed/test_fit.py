@@ -203,3 +203,16 @@ def test_a_fit_goes_on_from_its_checkpoint(whole, tmp_path):
     other = mk.MKLClassifier(**{**settings, "C": 1.0})
     with pytest.raises(ValueError, match="belongs to other data or settings"):
         other.fit(in_parts(X, 2), in_parts(y, 2))
+
+
+def test_epochs_of_shards_reach_the_same_optimum(whole, monkeypatch):
+    monkeypatch.setattr(plan, "SHARD_BYTES", 1)
+    X, y, one = whole
+    settings = {**COMMON, "loss": "log", "tol": 1e-2, "solver": "svrg"}
+    model = mk.MKLClassifier(**settings).fit(in_parts(X, 3), in_parts(y, 3))
+    assert model.duality_gap_ <= 1e-2 * model.objective_
+    below = model.objective_ - model.duality_gap_
+    assert below <= one.objective_ <= model.objective_ * (1 + 1e-6)
+    sparse = mk.MKLClassifier(**{**settings, "p": 1.0})
+    with pytest.raises(ValueError, match="svrg needs 1 < p <= 2"):
+        sparse.fit(in_parts(X, 3), in_parts(y, 3))

@@ -13,6 +13,7 @@ from manykernels.distributed.newton import PartitionedNewton
 from manykernels.distributed.partitions import Partitions
 from manykernels.distributed.plan import NO_ROWS, Plan
 from manykernels.distributed.problem import PartitionedProblem
+from manykernels.distributed.svrg import PartitionedSVRG
 from manykernels.files.checkpoint import certified_anew, checkpoint_file
 from manykernels.inputs import reporting
 from manykernels.inputs.parameters import check_parameters, draw_seed
@@ -25,6 +26,7 @@ SOLVERS = {
     "auto": PartitionedNewton,
     "truncated_newton": PartitionedNewton,
     "newton": PartitionedNewton,
+    "svrg": PartitionedSVRG,
 }
 
 

@@ -63,10 +63,13 @@ class PartitionedNewton:
             start = self._start(problem)
         start = start or problem.zero()
         settings = TruncatedNewton(self.tol, self.max_iter)
-        rounds = PartitionedRounds(problem, start, settings)
+        rounds = self._rounds(problem, start, settings)
         return run(
             rounds, start, tol=self.tol, callback=callback, checkpoint=checkpoint
         )
+
+    def _rounds(self, problem: Any, start: Expansion, settings: Any) -> Any:
+        return PartitionedRounds(problem, start, settings)
 
     def _start(self, problem: PartitionedProblem) -> Expansion:
         """Solutions for the sampled rows here, then for the rows held by workers."""
@@ -107,11 +110,16 @@ class PartitionedRounds(NewtonRounds):
 
     problem: Any
 
+    @staticmethod
+    def frozen_kind(problem: Any, kernel: Any, losses: Any) -> Frozen:
+        """What solves the problem under frozen weights."""
+        return PartitionedFrozen(problem, kernel, losses)
+
     def _frozen_at(self, weights: Array) -> Frozen:
         losses: Any = self._losses or PartitionLosses(self.problem)
         kernel: Any = WeightKernel(self.problem, weights)
         self._losses = losses
-        return PartitionedFrozen(self.problem, kernel, losses)
+        return self.frozen_kind(self.problem, kernel, losses)
 
     def _dual_side(
         self, frozen: Frozen, point: Point, norms: Array, objective: float
