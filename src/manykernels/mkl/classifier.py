@@ -251,7 +251,7 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         Parameters
         ----------
         X : table (array, CSR, data frame) or kernel matrices
-            Or a Dask array or data frame, see :doc:`/architecture`.
+            Or a Dask array or data frame, see :doc:`/cluster`.
         y : array of shape (n,)
             Labels of any type.
         sample_weight : array of shape (n,), optional

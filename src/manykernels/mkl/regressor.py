@@ -228,7 +228,7 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
         Parameters
         ----------
         X : table (array, CSR, data frame) or kernel matrices
-            Or a Dask array or data frame, see :doc:`/architecture`.
+            Or a Dask array or data frame, see :doc:`/cluster`.
         y : array of shape (n,) or (n, n_targets)
         sample_weight : array of shape (n,), optional
         """
