@@ -80,6 +80,7 @@ def require_possible(estimator: Any, loss: Loss) -> None:
     for name, wanted in (
         ("nugget", None),
         ("device", None),
+        ("warm_start", False),
         ("per_target_weights", False),
     ):
         found = getattr(estimator, name, wanted)
