@@ -167,8 +167,10 @@ def test_a_lost_scheduler(here, tmp_path):
     _, parts, one = here
     path = tmp_path / "state"
     settings = {**COMMON, "loss": "log", "checkpoint": path}
+    # A limit would be that of this process, which has run other tests before.
+    inside = {**PROCESSES, "n_workers": 1, "memory_limit": None}
     with dask.config.set(QUICK):
-        cluster = LocalCluster(processes=False, **{**PROCESSES, "n_workers": 1})
+        cluster = LocalCluster(processes=False, **inside)
         client = Client(cluster)
 
     def lose(line):

@@ -13,7 +13,6 @@ from manykernels.base.machine import free_bytes, no_more_threads, one_blas_threa
 from manykernels.base.stored import one_line
 
 FAN = 8  # results that are added up in one task
-PULSE = 2.0  # seconds between two looks whether the scheduler is there
 SHARE = 0.4  # of the memory of all workers, that rows and features may take
 # What a client sees when its scheduler is gone; some of it only by name.
 LOST = ("CommClosedError", "CancelledError", "FutureCancelledError", "TimeoutError")
@@ -58,25 +57,7 @@ class Engine:
     def results(self, tasks: Sequence[Any]) -> list[Any]:
         """The results themselves, here."""
         with self._told():
-            if self.client is None:
-                return list(dask.compute(*tasks))
-            return self._gathered(self.client.compute(list(tasks)))
-
-    def _gathered(self, futures: list[Any]) -> list[Any]:
-        """Results of workers; a client alone would wait for a lost scheduler for ever.
-
-        Tasks that are sent while it tries to connect again are never answered.
-        """
-        from distributed import wait
-
-        pending = futures
-        while pending:
-            try:
-                pending = wait(pending, timeout=PULSE).not_done
-            except TimeoutError:
-                if self.client.status != "running":
-                    raise
-        return list(self.client.gather(futures))
+            return list(dask.compute(*tasks))
 
     def total(self, tasks: Sequence[Any], add: Callable[[list[Any]], Any]) -> Any:
         """The results added up in a tree: what arrives here has the size of one."""
