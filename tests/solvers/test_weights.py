@@ -197,6 +197,26 @@ def test_many_blocks_are_projected_to_the_same_point(
     assert project_on_level(point, np.zeros((1, 40)), np.array([1.0])) is None
 
 
+@pytest.mark.parametrize("error", [RuntimeError, np.linalg.LinAlgError])
+def test_planes_that_coincide_are_projected_on_all_the_same(
+    error: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SciPy's exact solver breaks off there, in some of its versions."""
+    rng = np.random.default_rng(0)
+    point, inside = rng.dirichlet(np.ones(4), 2)
+    slopes = np.repeat(rng.normal(size=(2, 4)), 3, axis=0)
+    heights = -slopes @ inside - 0.001
+    exact = project_on_level(point, slopes, heights)
+
+    def broken(system: np.ndarray, wanted: np.ndarray) -> None:
+        raise error("Matrix is singular.")
+
+    monkeypatch.setattr(level_sets, "nnls", broken)
+    np.testing.assert_allclose(
+        project_on_level(point, slopes, heights), exact, atol=1e-5
+    )
+
+
 def least_of_planes(slopes: list[np.ndarray], heights: list[float]) -> float:
     """The lowest point over the simplex of the largest of some planes."""
     matrix = np.array(slopes)

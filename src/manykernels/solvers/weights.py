@@ -7,6 +7,7 @@ p = 1, where it has none; `DualMixture` makes the most of the dual points of all
 from __future__ import annotations
 
 import numpy as np
+from numpy.linalg import LinAlgError
 from scipy.optimize import minimize, nnls
 
 from manykernels.base.arrays import Array
@@ -167,8 +168,8 @@ class LevelSearch(Resumable):
     r"""Minimize J(d), the optimum under frozen weights d, over the simplex.
 
     Every round gives a plane below J, :math:`\ell - \frac12 \sum_f d_f
-    \|\theta_f\|^2`. The next weights are the nearest to the last ones at which no
-    plane forbids a value between the lower bound and the best value. Planes of a
+    \|\theta_f\|^2`. The next weights are the nearest to the best ones so far at which
+    no plane forbids a value between the lower bound and the best value. Planes of a
     working set stay valid for all the rows, whose J is larger.
 
     Parameters
@@ -183,11 +184,12 @@ class LevelSearch(Resumable):
     Lemarechal, Nemirovskii and Nesterov (1995); Xu et al. (2009) for MKL.
     """
 
-    remembered = ("weights", "_best_value", "_slopes", "_heights")
+    remembered = ("weights", "_best", "_best_value", "_slopes", "_heights")
 
     def __init__(self, weights: Array, mixture: DualMixture) -> None:
         self.weights = weights
         self.mixture = mixture
+        self._best = weights
         self._best_value = np.inf
         self._slopes: list[Array] = []
         self._heights: list[float] = []
@@ -208,11 +210,12 @@ class LevelSearch(Resumable):
         slope = -0.5 * theta_norms**2
         self._slopes = [*self._slopes, slope]
         self._heights = [*self._heights, lower - float(slope @ self.weights)]
-        self._best_value = min(self._best_value, upper)
+        if upper < self._best_value:
+            self._best_value, self._best = upper, self.weights
         slopes, heights = np.array(self._slopes), np.array(self._heights)
         for share in LEVELS:
             level = (1.0 - share) * self.mixture.value + share * self._best_value
-            nearest = project_on_level(self.weights, slopes, heights - level)
+            nearest = project_on_level(self._best, slopes, heights - level)
             if nearest is not None:
                 self.weights = nearest
                 break
@@ -268,8 +271,8 @@ def _nearest_exactly(point: Array, matrix: Array, offsets: Array) -> Array | Non
     wanted = np.append(np.zeros(len(point)), 1.0)
     try:
         multipliers, distance = nnls(system, wanted)
-    except RuntimeError:
-        return None
+    except (RuntimeError, LinAlgError):  # too many steps, or planes that coincide
+        return _nearest_by_dual(point, matrix, offsets)
     if distance <= ROUNDING:
         return None
     rest = system @ multipliers - wanted
