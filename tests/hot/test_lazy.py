@@ -32,8 +32,8 @@ def test_threads_share_one_compilation(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_total.py_func, "__module__", "manykernels.hot.example")
-    lazy._log_compilation.cache_clear()
-    with caplog.at_level(logging.INFO, "manykernels"), ThreadPoolExecutor(4) as pool:
+    lazy._tell_of_compilation.cache_clear()
+    with caplog.at_level(logging.WARNING, "manykernels"), ThreadPoolExecutor(4) as pool:
         found = list(pool.map(_total, [np.arange(3.0)] * 8))
     assert found == [6.0] * 8
     # Where a loop was, there is now what numba made of it.
@@ -81,3 +81,23 @@ def test_a_change_in_a_file_that_is_called_is_noticed(tmp_path: Path) -> None:
             check=True,
         )
         assert done.stdout.split() == [str(1 + step), str(hits)]
+
+
+def test_who_waits_for_the_compiler_is_told_so_once(tmp_path: Path) -> None:
+    script = """
+import numpy as np
+import manykernels as mk
+mk.MKLClassifier("rbf", random_state=0).fit(np.eye(6), [0, 1] * 3)
+"""
+    told = [
+        subprocess.run(
+            [sys.executable, "-c", script],
+            env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stderr
+        for _ in range(2)
+    ]
+    assert told[0].count("compiling loops") == 1
+    assert told[1] == ""

@@ -42,7 +42,7 @@ def _make(first: Loop) -> None:
     """Hand a loop, and all that it may call, to numba."""
     from numba import njit
 
-    _log_compilation()
+    _tell_of_compilation()
     made: dict[Loop, Any] = {}
     ahead = [first]
     while ahead:
@@ -86,8 +86,11 @@ def _digest(path: str) -> str:
 
 
 @cache
-def _log_compilation() -> None:
-    """Log the first loop that is not in the cache: who fits now has to wait."""
+def _tell_of_compilation() -> None:
+    """Tell of the first loop that is not in the cache: who fits now has to wait.
+
+    As a warning of the log, which is shown where nobody has configured logging.
+    """
     from numba.core import event
 
     class Teller(event.Listener):  # type: ignore[misc]
@@ -97,7 +100,9 @@ def _log_compilation() -> None:
             module = start.data["dispatcher"].py_func.__module__
             if not self.told and module.startswith(__package__):
                 self.told = True
-                logger.info("compiling loops for this machine: some seconds, once")
+                logger.warning(
+                    "manykernels: compiling loops for this machine: some seconds, once"
+                )
 
         def on_end(self, end: Any) -> None:
             """Nothing to say."""
