@@ -183,6 +183,32 @@ def test_a_token_that_is_a_star_takes_nothing_from_a_pattern() -> None:
     assert model.score(STARRED, STARRED_LABELS) == 1.0
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("linear@+1:w=*", "a '\\+' inside a name as %2B"),
+        ("linear@%2B1:w=*", "a ':' inside a name is written %3A"),
+        ("linear@x;y=*", "a ';' inside a name is written %3B"),
+    ],
+)
+def test_what_must_be_escaped_is_said(text: str, message: str) -> None:
+    X = [[{"+1:w": "a", "x;y": "b"}, {"+1:w": "b", "x;y": "b"}]]
+    for kernels in (text, [text]):
+        with pytest.raises(ValueError, match=message):
+            SequenceLabeler(kernels).fit(X, [["d", "n"]])
+    escaped = "linear@%2B1%3Aw=*; linear@x%3By=*"
+    model = SequenceLabeler(escaped, random_state=0).fit(X, [["d", "n"]])
+    assert model._model.kernels.feature_columns == [2, 1]
+
+
+def test_a_token_without_attributes_is_a_token() -> None:
+    X, y = [[[], ["w=a"]], [["w=b"], []]], [["x", "y"], ["y", "x"]]
+    model = SequenceLabeler(random_state=0).fit(X, y)
+    assert model.score(X, y) == 1.0
+    assert model.predict([]) == []
+    assert len(model.predict([[{}, {"w": "a"}]])[0]) == 2
+
+
 def test_groups_are_patterns_prefixes_or_functions(tmp_path: Path) -> None:
     groups = {"word": "w[0]=*", "next": "+1:w", "star": lambda name: "*" in name}
     model = SequenceLabeler(groups=groups, random_state=0)

@@ -1,11 +1,11 @@
 r"""Chunks and entities in label sequences, and how many of them were found.
 
 Labels say where chunks lie: ``B-NP`` begins one, ``I-NP`` goes on with it, ``O`` is
-outside. The rules are those of CoNLL's shared tasks, so that any labels make chunks: a
-chunk also begins at an ``I-`` behind ``O`` or behind another type, and ends before a
-label that begins one or lies outside. ``E-`` and ``L-`` close a chunk, ``S-`` and
-``U-`` are one of their own. A chunk counts as found if its type, its beginning and its
-end are right:
+outside. The rules are those of conlleval (2004-01-26), the script of CoNLL's shared
+tasks, so that any labels make chunks: a chunk also begins at an ``I-`` behind ``O`` or
+behind another type, and ends before a label that begins one or lies outside. ``E-`` and
+``L-`` close a chunk, ``S-`` and ``U-`` are one of their own, as in later versions of
+that script. A chunk counts as found if its type, its beginning and its end are right:
 
 .. math:: precision = \frac{right}{found}, \quad recall = \frac{right}{true}, \quad
     F_1 = \frac{2\, right}{true + found}

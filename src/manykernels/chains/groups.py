@@ -17,7 +17,7 @@ def label_kernels(
     kernels: Any, groups: Any, names: Sequence[str] | None
 ) -> list[Kernel]:
     """The kernels that score labels; `names` are the columns of tokens, if any."""
-    specs: list[Kernel] = as_kernels(kernels)
+    specs = _described(kernels, names)
     if kernels is None and names is not None:
         specs = [Linear()] if groups else attribute_kernels(names)
     return specs if groups is None else grouped_kernels(groups, specs, names)
@@ -29,7 +29,20 @@ def edge_kernels(edges: Any, names: Sequence[str] | None) -> list[Kernel]:
         return []
     if isinstance(edges, Mapping):
         return grouped_kernels(edges, [Linear()], names)
-    return as_kernels(edges)
+    return _described(edges, names)
+
+
+def _described(kernels: Any, names: Sequence[str] | None) -> list[Kernel]:
+    """Kernels from texts; a ";" in the name of an attribute cuts a text in two."""
+    try:
+        return as_kernels(kernels)
+    except ValueError as error:
+        if not any(";" in name for name in names or ()):
+            raise
+        said = str(error).removesuffix(".")
+        raise ValueError(
+            f"{said}; a ';' inside a name is written %3B in the text of a kernel."
+        ) from error
 
 
 def grouped_kernels(

@@ -41,7 +41,7 @@ def read_sequences(
     sequences = _listed(X)
     lengths = [_length(sequence, n) for n, sequence in enumerate(sequences)]
     starts = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
-    if sequences and _has_tokens(sequences[0]):
+    if _has_tokens(sequences[0]) if sequences else columns is not None:
         table, columns = _token_table(sequences, columns, n_features, window)
     else:
         if window is not None:
@@ -177,8 +177,10 @@ def _length(sequence: Any, n: int) -> int:
 
 
 def _has_tokens(sequence: Any) -> bool:
-    first = None if sp.issparse(sequence) else sequence[0]
-    return isinstance(first, Mapping) or _is_texts(first)
+    """Whether a token shows it: one without attributes may be any empty list."""
+    return not sp.issparse(sequence) and any(
+        isinstance(token, Mapping) or _is_texts(token) for token in sequence
+    )
 
 
 def _is_texts(token: Any) -> bool:
