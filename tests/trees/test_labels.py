@@ -243,10 +243,44 @@ def test_other_columns_stay(fitted):
         assert old[:6] == new[:6] and old[8:] == new[8:]
 
 
-def test_missing_tags_are_told(fitted, toy):
+def test_missing_tags_are_told_with_the_accuracy_to_expect(fitted, toy, tmp_path):
     bare = [replace(s, upos=("_",) * len(s)) for s in toy[:3]]
-    with pytest.warns(UserWarning, match="3 of 4 sentences have no tags, of which"):
+    share = f"{100 * fitted.untagged_score_:.0f} % of the heads to be right"
+    told = f"3 of 4 sentences have no tags, of which .* expect about {share}"
+    with pytest.warns(UserWarning, match=told):
         fitted.predict([*bare, toy[3]])
+    fitted.save(tmp_path / "parser.mk")
+    assert mk.load(tmp_path / "parser.mk").untagged_score_ == fitted.untagged_score_
+
+
+@pytest.mark.filterwarnings("ignore:.*have no tags")
+def test_the_accuracy_to_expect_is_that_of_words_alone(fitted, toy):
+    words = [Sentence.of(s.forms, heads=s.heads) for s in toy[:80]]
+    assert fitted.untagged_score_ == pytest.approx(fitted.score(words))
+    assert fitted.untagged_score_ < fitted.score(toy[:80])
+
+
+def test_without_a_fit_or_tags_no_accuracy_is_promised(toy):
+    parser = mk.DependencyParser(FEW, memory_limit="5MB", random_state=0)
+    parser.partial_fit(toy[:40])
+    assert parser.untagged_score_ is None
+    with pytest.warns(UserWarning, match="expect most heads to be wrong"):
+        parser.predict([Sentence.of(["a", "dog"])])
+    bare = [replace(s, upos=("_",) * len(s)) for s in toy[:40]]
+    assert parser.fit(bare).untagged_score_ is None
+    parser.predict(bare)  # no warning: it has learned without tags
+
+
+def test_labeled_scores_need_relations_on_both_sides(unlabeled, fitted, toy):
+    """Relations that a parser keeps from its input are no predictions."""
+    scores = unlabeled.evaluate(toy[80:])
+    assert np.isnan(scores.las) and np.isnan(scores.las_without_punctuation)
+    assert scores.uas == unlabeled.score(toy[80:])
+    with pytest.raises(ValueError, match="needs a parser that has learned relations"):
+        unlabeled.score(toy[80:], scoring="las")
+    bare = [replace(s, deprels=("_",) * len(s)) for s in toy[80:]]
+    with pytest.raises(ValueError, match="needs sentences with relations, got none"):
+        fitted.score(bare, scoring="las")
 
 
 def test_partial_fit_goes_on_with_relations(toy):

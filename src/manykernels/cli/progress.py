@@ -50,12 +50,23 @@ def watched(
     model.set_params(verbose=0, callback=None)
 
 
-def learn_and_save(model: Any, path: Path, verbose: bool, *data: Any) -> None:
-    """Fit and write the model; after Ctrl-C what was learned so far, and exit 130."""
+def learn_and_save(
+    model: Any,
+    path: Path,
+    verbose: bool,
+    *data: Any,
+    smaller: Callable[[Any], Any] | None = None,
+) -> Any:
+    """Fit and write the model; after Ctrl-C what was learned so far, and exit 130.
+
+    `smaller` makes of the fitted model the one to write, which is returned.
+    """
     with watched(model, verbose) as seen:
         model.fit(*data)
-    save_model(model, path, seen)
+    written = model if smaller is None else smaller(model)
+    save_model(written, path, seen)
     leave_if_interrupted(seen)
+    return written
 
 
 def save_model(model: Any, path: Path, seen: list[type[Warning]]) -> None:

@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from manykernels.chains import SequenceLabeler
-from manykernels.trees import Sentence
+import numpy as np
 
-BLANK = "_"
+from manykernels.chains import SequenceLabeler
+from manykernels.trees import DependencyParser, Sentence
+from manykernels.trees.conllu import BLANK, without_trees
+from manykernels.trees.inputs import check_sentences
+from manykernels.trees.scores import ParsingScore
 
 
 def words_as_tokens(sentences: Sequence[Sentence]) -> list[list[dict[str, str]]]:
@@ -54,6 +57,26 @@ def tag_words(tagger: SequenceLabeler, sentences: Sequence[Sentence]) -> list[Se
         replace(sentence, upos=tuple(map(str, tags)))
         for sentence, tags in zip(sentences, found, strict=True)
     ]
+
+
+def evaluate_tagged(
+    parser: DependencyParser, sentences: Sequence[Sentence], tagger: SequenceLabeler
+) -> dict[str, float]:
+    """Shares of right tags, heads and relations when the tags are the tagger's.
+
+    Punctuation is what the sentences call so, if they have tags.
+    """
+    tagged = tag_words(tagger, check_sentences(sentences, heads=True))
+    trees = parser.predict(words_and_tags(without_trees(tagged)))
+    right = [
+        a == b
+        for true, found in zip(sentences, tagged, strict=True)
+        for a, b in zip(true.upos, found.upos, strict=True)
+        if a != BLANK
+    ]
+    scores = ParsingScore.of(sentences if right else tagged, trees)
+    tags = float(np.mean(right)) if right else float("nan")
+    return {"tags": tags, **scores._asdict()}
 
 
 def words_and_tags(sentences: Sequence[Sentence]) -> list[Sentence]:

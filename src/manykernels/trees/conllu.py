@@ -7,7 +7,7 @@ import io
 import os
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -99,6 +99,17 @@ class Sentence:
     def __len__(self) -> int:
         """Words of the sentence."""
         return len(self.forms)
+
+
+def without_trees(sentences: Iterable[Sentence]) -> list[Sentence]:
+    """The sentences as they are before they are parsed.
+
+    Examples
+    --------
+    >>> without_trees([Sentence.of(["Go"], heads=[0], deprels=["root"])])[0].deprels
+    ('_',)
+    """
+    return [replace(s, heads=None, deprels=(BLANK,) * len(s)) for s in sentences]
 
 
 def read_conllu(path: PathLike) -> list[Sentence]:

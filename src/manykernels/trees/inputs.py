@@ -342,14 +342,44 @@ def _field_code(field: str | None) -> int:
     return -1 if field is None else FIELDS.index(field)
 
 
-def warn_of_missing_tags(vocabulary: Vocabulary, sentences: Sequence[Sentence]) -> None:
-    """Say it where sentences lack the tags that a parser has learned from."""
-    n_tags = len(vocabulary.values[FIELDS.index("upos")])
+def knows_tags(vocabulary: Vocabulary) -> bool:
+    """Whether tags told words apart."""
+    return len(vocabulary.values[FIELDS.index("upos")]) > 1
+
+
+def without_tags(sentences: Sequence[Sentence]) -> list[Sentence]:
+    """Words alone, beside their trees.
+
+    Examples
+    --------
+    >>> without_tags([Sentence.of(["Go"], ["VERB"], xpos=["VB"])])[0].upos
+    ('_',)
+    """
+    return [
+        replace(s, lemmas=blank, upos=blank, xpos=blank, feats=blank)
+        for s, blank in ((s, (BLANK,) * len(s)) for s in sentences)
+    ]
+
+
+def warn_of_missing_tags(
+    vocabulary: Vocabulary, sentences: Sequence[Sentence], score: float | None
+) -> None:
+    """Say it where sentences lack the tags that a parser has learned from.
+
+    `score` is the share of right heads in training sentences without tags, if known.
+    """
     bare = sum(all(tag == BLANK for tag in sentence.upos) for sentence in sentences)
-    if n_tags > 1 and bare:
+    if bare and knows_tags(vocabulary):
+        n_tags = len(vocabulary.values[FIELDS.index("upos")])
+        expected = (
+            "most heads to be wrong"
+            if score is None
+            else f"about {100.0 * score:.0f} % of the heads to be right, as in "
+            "training sentences without theirs"
+        )
         warnings.warn(
             f"{bare} of {len(sentences)} sentences have no tags, of which this parser "
-            f"knows {n_tags}; expect most heads to be wrong, or tag the words first "
+            f"knows {n_tags}; expect {expected}, or tag the words first "
             "(manykernels parse --tag).",
             stacklevel=3,
         )

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from manykernels.base.machine import parse_bytes
-from manykernels.base.stored import Floats, ListOf, Maybe, Part, require_all
+from manykernels.base.stored import Floats, ListOf, Maybe, Part, Real, require_all
 from manykernels.files import Saved, by_weight
 from manykernels.inputs import parameters
 from manykernels.inputs.reporting import progress_callback
@@ -124,6 +124,10 @@ class DependencyParser(TreePredictions, Saved, BaseEstimator):
         Norm of each template's weights after every epoch.
     relations_ : list of str
         The relations that are told apart; empty if none were learned.
+    untagged_score_ : float or None
+        Share of right heads in some of the training sentences when all but their words
+        is taken away, which `predict` quotes where tags are missing; None if there
+        were no tags, and after `partial_fit` alone.
     n_features_ : int
         Weights of arcs that are not zero.
     history_ : list of TreeEpoch
@@ -157,6 +161,7 @@ class DependencyParser(TreePredictions, Saved, BaseEstimator):
         "history_": ListOf(Part(TreeEpoch)),
         "selection_history_": ListOf(Part(TreeEpoch)),
         "template_history_": Floats("epochs", "templates", low=0.0),
+        "untagged_score_": Maybe(Real(0.0, 1.0)),
     }
     _state: TreeState | None
     history_: list[TreeEpoch]
@@ -220,6 +225,7 @@ class DependencyParser(TreePredictions, Saved, BaseEstimator):
         self.history_, self.selection_history_ = learned.history, first
         self.template_history_ = np.array(learned.norms)
         self._store(model)
+        self.untagged_score_ = model.untagged_score(found, self.single_root)
         self._labeler = self._room_for_relations(layout, found)
         self._learn_relations(found, self.n_epochs)
         return self
@@ -244,6 +250,7 @@ class DependencyParser(TreePredictions, Saved, BaseEstimator):
             layout = self._lay_out(found)
             self._state = TreeState(layout.compiled)
             self.history_, self.selection_history_ = [], []
+            self.untagged_score_ = None
             self.template_history_ = np.empty((0, len(layout.templates)))
             self._labeler = self._room_for_relations(layout, found)
         else:
@@ -306,6 +313,7 @@ class DependencyParser(TreePredictions, Saved, BaseEstimator):
             },
         )
         self._state = None
+        self.__dict__.setdefault("untagged_score_", None)
         self._store(TreeModel.of(layout, packed.weights()))
         self._set_relations()
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from manykernels.trees.conllu import Sentence, format_conllu
+from manykernels.trees.conllu import Sentence, format_conllu, without_trees
 from manykernels.trees.inputs import check_sentences, warn_of_missing_tags
 from manykernels.trees.labels import ArcLabeler
 from manykernels.trees.scores import ParsingScore, require_scoring
@@ -23,6 +23,7 @@ class TreePredictions:
     single_root: bool
     _model: TreeModel
     _labeler: ArcLabeler | None
+    untagged_score_: float | None
 
     def predict(self, sentences: Any) -> list[Sentence]:
         """The sentences with the heads and relations that are found.
@@ -40,9 +41,9 @@ class TreePredictions:
         check_is_fitted(self, "templates_")
         found = check_sentences(sentences)
         model, layout = self._model, self._model.layout
-        warn_of_missing_tags(layout.vocabulary, found)
+        warn_of_missing_tags(layout.vocabulary, found, self.untagged_score_)
         corpus = layout.vocabulary.encode(found)
-        rows = layout.best_heads(model.weights, model.in_use, corpus, self.single_root)
+        rows = model.best_heads(corpus, self.single_root)
         heads = layout.by_sentence(corpus, rows)
         if self._labeler is None:
             return _with_heads(found, heads)
@@ -90,12 +91,32 @@ class TreePredictions:
         found = check_sentences(sentences, heads=True)
         if callable(scoring):
             return float(scoring(found, self.predict(found)))
+        if scoring == "las":
+            self._require_relations(found)
         return self.evaluate(found).by_name(scoring, punctuation)
 
     def evaluate(self, sentences: Any) -> ParsingScore:
-        """Attachment scores with and without punctuation, and whole sentences."""
+        """Attachment scores with and without punctuation, and whole sentences.
+
+        Labeled scores are NaN where the parser, or the sentences, know no relations.
+        """
+        check_is_fitted(self, "templates_")
         found = check_sentences(sentences, heads=True)
-        return ParsingScore.of(found, self.predict(found))
+        return ParsingScore.of(found, self.predict(without_trees(found)))
+
+    def _require_relations(self, sentences: Sequence[Sentence]) -> None:
+        """Raise where there is nothing to compare."""
+        check_is_fitted(self, "templates_")
+        if self._labeler is None:
+            raise ValueError(
+                "scoring='las' needs a parser that has learned relations, got one "
+                "without; fit it on sentences with relations, or use scoring='uas'."
+            )
+        if not any(sentence.has_relations for sentence in sentences):
+            raise ValueError(
+                "scoring='las' needs sentences with relations, got none; fill in the "
+                "eighth column, or use scoring='uas'."
+            )
 
 
 def _with_heads(

@@ -19,8 +19,9 @@ Scoring = Callable[[Sequence[Sentence], Sequence[Sentence]], float]
 class ParsingScore(NamedTuple):
     """Shares of words with the right head, and with the right relation as well.
 
-    Relations count with their subtypes ("nmod:poss"); where the sentences have none,
-    the labeled scores are NaN. The last is the share of sentences without a wrong head.
+    Relations count with their subtypes ("nmod:poss"); where the sentences, or
+    those that were found, have none, the labeled scores are NaN. The last is the share
+    of sentences without a wrong head.
     """
 
     uas: float
@@ -50,7 +51,10 @@ class ParsingScore(NamedTuple):
             [np.array(guess.deprels) == true.deprels for true, guess in pairs]
         )
         kept = np.array([tag != PUNCTUATION for s in sentences for tag in s.upos])
-        known = any(sentence.has_relations for sentence in sentences)
+        known = all(
+            any(sentence.has_relations for sentence in some)
+            for some in (sentences, found)
+        )
         return cls(
             _mean(heads),
             _mean(labeled) if known else float("nan"),

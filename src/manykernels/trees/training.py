@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manykernels.hot.arcs import arc_scores
+from manykernels.hot.arcs import Corpus, arc_scores
 from manykernels.trees.conllu import Sentence
-from manykernels.trees.inputs import Layout
+from manykernels.trees.inputs import Layout, knows_tags, without_tags
 from manykernels.trees.learning import (
     Learned,
     TreeEpoch,
@@ -22,6 +22,8 @@ from manykernels.trees.learning import (
     template_norms,
 )
 from manykernels.trees.packed import in_half_precision
+
+MOST_TRIED = 200  # sentences that tell how much depends on tags
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,28 @@ class TreeModel:
         in_use = self.in_use.astype(np.float64)
         scores = arc_scores(corpus, self.layout.compiled, self.weights, in_use, 0)
         return np.asarray(scores, dtype=np.float64)
+
+    def best_heads(self, corpus: Corpus, single_root: bool) -> NDArray[np.int32]:
+        """The heads of the best trees, by row of the corpus."""
+        layout = self.layout
+        return layout.best_heads(self.weights, self.in_use, corpus, single_root)
+
+    def untagged_score(
+        self, sentences: Sequence[Sentence], single_root: bool
+    ) -> float | None:
+        """The share of right heads if words had no tags; None if tags say nothing.
+
+        Some sentences from all over the treebank have to do.
+        """
+        vocabulary = self.layout.vocabulary
+        if not knows_tags(vocabulary):
+            return None
+        some = sentences[:: -(-len(sentences) // MOST_TRIED)]
+        corpus = vocabulary.encode(without_tags(some))
+        rows = self.best_heads(corpus, single_root)
+        found = np.concatenate(self.layout.by_sentence(corpus, rows))
+        true = np.concatenate([s.heads or () for s in some])
+        return float(np.mean(found == true))
 
     def compressed(self, keep: float, half: bool) -> TreeModel:
         """With the largest weights only, or in half precision."""
