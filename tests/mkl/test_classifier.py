@@ -12,6 +12,7 @@ from sklearn.metrics import pairwise
 from sklearn.preprocessing import StandardScaler
 
 from manykernels import MKLClassifier
+from manykernels.compare import SimpleMKL
 from manykernels.kernels import RBF, Custom, Linear, Polynomial
 from manykernels.losses import MulticlassHinge
 from manykernels.solvers import DualAscent, Obscure, Pegasos
@@ -298,3 +299,14 @@ def test_sparse_kernels_are_left_out_exactly(digits):
     assert (model.kernel_weights_ == 0.0).sum() >= 3
     uniform = MKLClassifier(kernels, p=2.0, random_state=0).fit(X, digits.y)
     np.testing.assert_allclose(uniform.kernel_weights_, 1 / 7)
+
+
+def test_a_solver_object_without_a_seed_takes_the_estimators(iris):
+    def scores(solver, seed):
+        model = MKLClassifier(KERNELS, p=1, solver=solver, random_state=seed)
+        return model.fit(iris.X, iris.y).decision_function(iris.X)
+
+    loose, own = SimpleMKL(tol=0.2), SimpleMKL(tol=0.2, random_state=1)
+    assert np.array_equal(scores(loose, 0), scores(loose, 0))
+    assert not np.array_equal(scores(loose, 0), scores(loose, 5))
+    assert np.array_equal(scores(own, 0), scores(own, 5))

@@ -312,6 +312,7 @@ SENTENCES = [
     ({"p": 0.5}, r"p must be a number in \[1, 1.99\] or 'blend', got 0.5"),
     ({"C": "large"}, r"C must be a number in \(0, inf\) or 'auto' or 'bic', got"),
     ({"C": -1}, "C must be a number in"),
+    ({"C": "bic", "p": 4 / 3}, "C='bic' is a criterion for the lists of Column"),
     ({"refit": "yes"}, "refit must be True or False or None, got 'yes'"),
     ({"standardize": "yes"}, "standardize must be True or False or 'auto'"),
     ({"standardize": None}, "standardize must be True or False or 'auto', got None"),

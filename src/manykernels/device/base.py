@@ -190,6 +190,10 @@ class Device:
         """The frozen hinge problem as compiled for this device; None if it is not."""
         return None
 
+    def largest(self, values: DeviceArray, count: int) -> DeviceArray:
+        """Where the largest values of a flat array are, the largest first."""
+        return self.xp.argsort(-values)[:count]
+
     def positive_solve(
         self, matrix: DeviceArray, sides: DeviceArray
     ) -> DeviceArray | None:

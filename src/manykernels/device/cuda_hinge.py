@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -22,6 +25,22 @@ THREADS = 64  # of the update of scores
 STRETCHES = np.concatenate(
     [[0.0], np.geomspace(0.5, 2.0, 31), np.linspace(0.98, 1.05, 36)]
 )
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """No garbage is collected inside.
+
+    It may hold code that another library, such as CuPy, has on the card: to unload that
+    would break a recording.
+    """
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
 
 
 class CudaHinge:
@@ -116,7 +135,7 @@ class CudaHinge:
             self.recorded = torch.cuda.CUDAGraph()
             stream = torch.cuda.Stream(self.matrix.device)
             torch.cuda.synchronize()
-            with torch.cuda.stream(stream):
+            with torch.cuda.stream(stream), no_collection():
                 self.recorded.capture_begin()
                 self._blocks()
                 self.recorded.capture_end()

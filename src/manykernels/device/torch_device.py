@@ -128,6 +128,10 @@ class TorchDevice(Device):
             return None
         return CudaHinge.of(matrix, target, bound, n_outputs)
 
+    def largest(self, values: DeviceArray, count: int) -> DeviceArray:
+        """Without sorting all the others."""
+        return torch.topk(values, count).indices
+
     def positive_solve(
         self, matrix: DeviceArray, sides: DeviceArray
     ) -> DeviceArray | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, TypeAlias
 
@@ -342,6 +342,12 @@ def choose_generator(random_state: Any) -> np.random.Generator:
 def draw_seed(random_state: Any) -> int:
     """A seed from what scikit-learn calls a random state; objects move on."""
     return int(old_generator(random_state).randint(np.iinfo(np.int32).max))
+
+
+def seeded(solver: Any, rng: np.random.Generator) -> Any:
+    """A solver object that has no seed of its own takes the estimator's."""
+    unseeded = is_dataclass(solver) and getattr(solver, "random_state", 0) is None
+    return replace(solver, random_state=rng) if unseeded else solver  # type: ignore
 
 
 def old_generator(random_state: Any) -> np.random.RandomState:

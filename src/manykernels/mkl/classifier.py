@@ -78,7 +78,8 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         "auto" ends with a certified relative gap of at most `tol` or a
         ConvergenceWarning; also "dual_ascent", "obscure", "pegasos" for the hinge
         loss, "truncated_newton", "svrg" for the others. A solver object, such as
-        those of :mod:`manykernels.compare`, keeps its own tolerance, limit and seed.
+        those of :mod:`manykernels.compare`, keeps its own tolerance and limit, and its
+        seed if it has one.
     tol : float, default=1e-2
         Relative duality gap to reach.
     max_iter : int, optional

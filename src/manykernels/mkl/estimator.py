@@ -28,7 +28,12 @@ from manykernels.device import Device
 from manykernels.files import Saved, by_weight, certificate
 from manykernels.files.checkpoint import certified_anew, open_checkpoint
 from manykernels.inputs import reporting
-from manykernels.inputs.parameters import Rules, check_parameters, draw_seed
+from manykernels.inputs.parameters import (
+    Rules,
+    check_parameters,
+    draw_seed,
+    seeded,
+)
 from manykernels.inputs.reading import READING, RowsEstimator
 from manykernels.kernels import Kernel, KernelSet, reads_matrices
 from manykernels.kernels.base import OutOfRangeError
@@ -187,13 +192,13 @@ class MKLEstimator(Saved, RowsEstimator):
         return result
 
     def _make_solver(self, seed: int) -> Any:
-        """A solver by name, with the estimator's settings, or as it is."""
+        """A solver by name, with the estimator's settings, or as it is but seeded."""
+        rng = np.random.default_rng(seed)
         if not isinstance(self.solver, str):
-            return self.solver
+            return seeded(self.solver, rng)
         limit = {}
         if self.max_iter is not None:
             limit = {PASSES.get(self.solver, "max_iter"): self.max_iter}
-        rng = np.random.default_rng(seed)
         return self._solvers[self.solver](tol=self.tol, random_state=rng, **limit)
 
     def _warm_start(self, kernels: KernelSet, problem: Problem) -> Expansion | None:

@@ -58,7 +58,8 @@ class MKLSurvival(MKLEstimator):
         target, and add it to predictions.
     solver : {"auto", "dual_ascent"} or solver, default="auto"
         Both end with a certified relative gap of at most `tol` or a
-        ConvergenceWarning. A solver object keeps its own tolerance, limit and seed.
+        ConvergenceWarning. A solver object keeps its own tolerance and limit, and its
+        seed if it has one.
     tol : float, default=1e-2
         Relative duality gap to reach.
     max_iter, scale, missing, psd, nugget, approximate, storage : see MKLRegressor

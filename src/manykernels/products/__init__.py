@@ -3,11 +3,8 @@
 from manykernels.losses.one_score import Logistic, SmoothedHinge, SquaredError
 from manykernels.products.base import BaseKernels, DenseKernels, RankOneKernels
 from manykernels.products.blend import BlendedProducts, ProductBlend
+from manykernels.products.classifier import PolynomialMKLClassifier
 from manykernels.products.column_generation import ColumnGeneration
-from manykernels.products.estimators import (
-    PolynomialMKLClassifier,
-    PolynomialMKLRegressor,
-)
 from manykernels.products.explicit_lp_norm import ExplicitLpNorm
 from manykernels.products.fit import ProductFit
 from manykernels.products.fitted import FittedProducts
@@ -20,6 +17,7 @@ from manykernels.products.output.inference import term_intervals, term_stability
 from manykernels.products.path import SparsePath
 from manykernels.products.pricing import Pricing
 from manykernels.products.problem import ProductExpansion, ProductProblem
+from manykernels.products.regressor import PolynomialMKLRegressor
 from manykernels.products.sampler import ProductSampler
 
 __all__ = [

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from manykernels.base.arrays import Array, Index
+from manykernels.device import Device, quotient
 from manykernels.products.indices import Product
 
 FLAT = 1e-12  # variance over mean square, below which it is rounding
@@ -36,6 +37,10 @@ class BaseKernels(Protocol):
     @property
     def limits(self) -> Index | None:
         """How often each may be a factor of a product; None for any number."""
+
+    @property
+    def device(self) -> Device | None:
+        """Where all products are looked at; None is the processor."""
 
     @property
     def n_base(self) -> int:
@@ -124,6 +129,7 @@ class RankOneKernels:
     around_mean: bool = False  # size is the standard deviation: for an intercept
     row_weights: Array | None = None  # in means, none of them zero
     prior: Callable[[Product], float] | None = None  # factors of rho, at least one
+    device: Device | None = None  # where all products are looked at
 
     @property
     def n_base(self) -> int:
@@ -179,12 +185,13 @@ class RankOneKernels:
             return np.full(self.n_rows, 1.0 / self.n_rows)
         return np.asarray(self.row_weights / self.row_weights.sum())
 
-    def square_sizes(self, mean_squares: Any, means: Any) -> Array:
+    def square_sizes(self, mean_squares: Any, means: Any, xp: Any = np) -> Any:
         """Squares of what normalized features are divided by; 0 where they are flat."""
         if not self.around_mean:
-            return np.asarray(mean_squares)
-        variances = mean_squares - np.square(means)
-        return np.where(variances > FLAT * mean_squares, variances, 0.0)
+            return mean_squares
+        variances = mean_squares - means * means
+        flat = variances <= FLAT * mean_squares
+        return xp.where(flat, xp.zeros_like(variances), variances)
 
     def features(self, products: Sequence[Product]) -> Array:
         """Features side by side, shape (rows, products)."""
@@ -285,6 +292,7 @@ class DenseKernels:
     """
 
     stack: Array  # (base kernels, rows, rows)
+    device: Device | None = None  # where all products are looked at
     normalized: ClassVar[bool] = False
     limits: ClassVar[Index | None] = None
 
@@ -343,7 +351,7 @@ class DenseKernels:
 
     def take(self, rows: Index) -> DenseKernels:
         """Some rows and columns of all matrices."""
-        return DenseKernels(self.stack[:, rows][:, :, rows])
+        return DenseKernels(self.stack[:, rows][:, :, rows], self.device)
 
     def scores(
         self,
@@ -385,10 +393,9 @@ class DenseKernels:
         return float(coef @ ((self.matrix(prefix) * power) @ coef))
 
 
-def inverse_sizes(squares: Array) -> Array:
+def inverse_sizes(squares: Any, xp: Any = np) -> Any:
     """1 / sqrt, and 0 for a feature of no size."""
-    positive = np.maximum(squares, 1e-300)
-    return np.where(squares > 0.0, 1.0 / np.sqrt(positive), 0.0)
+    return quotient(xp, xp.ones_like(squares), xp.sqrt(squares))
 
 
 def multiply_columns(columns: Array, product: Product) -> Array:

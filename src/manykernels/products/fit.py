@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from manykernels.base.machine import one_blas_thread
+from manykernels.inputs.parameters import seeded
 from manykernels.products.base import RankOneKernels
 from manykernels.products.choosing.choice import Choice
 from manykernels.products.column_generation import ColumnGeneration
@@ -103,6 +104,11 @@ class ProductFit:
         with one_blas_thread():
             if isinstance(solver, ColumnGeneration):
                 return self._sparse(solver, problem, callback, rng)
+            if self.C == "bic":
+                raise ValueError(
+                    "C='bic' is a criterion for the lists of ColumnGeneration (p = 1), "
+                    f"got {type(solver).__name__}; choose C='auto' or a number."
+                )
             C = holdout_C(problem, solver.solve, rng) if self.C == "auto" else self.C
             problem = replace(problem, C=float(C))
             result = solver.solve(problem, None, callback)
@@ -115,9 +121,7 @@ class ProductFit:
                 if p == 1.0
                 else RandomizedMirrorDescent(random_state=rng)
             )
-        if getattr(self.solver, "random_state", 0) is None:
-            return replace(self.solver, random_state=rng)
-        return self.solver
+        return seeded(self.solver, rng)
 
     def _sparse(
         self,

@@ -135,6 +135,24 @@ def allows(limits: Index | None, product: Product) -> bool:
     return all(count <= limits[j] for j, count in Counter(product).items())
 
 
+def rooms(
+    n_base: int, limits: Index | None, degree: int, prefixes: Sequence[Product]
+) -> Index:
+    """How often every column may follow a prefix, in the order of columns.
+
+    Examples
+    --------
+    >>> rooms(3, np.array([1, 1, 2]), 3, [(1,)])
+    array([[0, 0, 2]])
+    """
+    most = np.full(n_base, degree, dtype=np.intp) if limits is None else limits
+    room = np.tile(most, (len(prefixes), 1))
+    for k, prefix in enumerate(prefixes):
+        np.subtract.at(room[k], list(prefix), 1)
+        room[k, : prefix[-1] if prefix else 0] = 0
+    return room
+
+
 def bar(values: Array, prefix: Product, row: int, limits: Index) -> None:
     """Put zeros where prefix + (row + j, row + k) repeats a column too often."""
     room = limits - np.bincount(np.array(prefix, dtype=np.intp), minlength=len(limits))

@@ -10,12 +10,15 @@ import numpy as np
 
 from manykernels.base.machine import require_memory
 from manykernels.base.quoted import quoted
+from manykernels.device import Device, open_device, read_device
 from manykernels.inputs.data import check_matrices, check_table, check_weights
+from manykernels.inputs.foreign import on_processor
 from manykernels.inputs.parameters import (
     MODERATE,
     Flag,
     Number,
     OneOf,
+    ReadBy,
     Rules,
     Whole,
     choose_generator,
@@ -45,6 +48,7 @@ RULES: Rules = {
     "normalize": Flag(),
     "powers": Flag(),
     "solver": OneOf("auto", method="solve"),
+    "device": ReadBy(read_device, optional=True),
 }
 
 
@@ -60,6 +64,7 @@ class Prepared:
 
 def check_X(estimator: Any, X: Any, reset: bool, min_rows: int = 1) -> Any:
     """A dense table of finite numbers, or kernel matrices if these are given."""
+    X = on_processor(X)
     if reads_matrices(estimator.base_kernels):
         return check_matrices(estimator, X, reset, min_rows)
     if are_views(X):
@@ -124,6 +129,24 @@ def _prepare_kernels(
     return Prepared(base, scaled_columns, kernels, list(kernels.names))
 
 
+def choose_device(estimator: Any) -> Device | None:
+    """Where all products are looked at; None is the processor."""
+    if estimator.device is None:
+        return None
+    if estimator.p != 1:
+        raise ValueError(
+            "device needs p = 1, whose looks at all products it takes over, got "
+            f"p={estimator.p!r}; use device=None."
+        )
+    device = open_device(estimator.device)
+    if device.precise != device.dtype(np.float64):
+        raise ValueError(
+            "PolynomialMKL needs a device with double precision, got "
+            f"device={estimator.device!r}; use device=None."
+        )
+    return device
+
+
 def fit_best(
     options: list[Prepared], fit: Callable[[Prepared], FittedProducts]
 ) -> tuple[Prepared, FittedProducts]:
@@ -153,7 +176,14 @@ def _rank_one(
     limits = _limits(columns, int(estimator.degree) if estimator.powers else 1)
     if estimator.powers and not normalized:
         limits = None
-    return RankOneKernels(columns, normalized, limits, around_mean, weights)
+    return RankOneKernels(
+        columns,
+        normalized,
+        limits,
+        around_mean,
+        weights,
+        device=choose_device(estimator),
+    )
 
 
 @plain_refusals()
@@ -207,7 +237,7 @@ def _base(
     n, r = kernels.n_reference, kernels.n_kernels
     limit = getattr(estimator.solver, "memory_limit", None)
     require_memory(12 * r * n * n, limit, f"{r} base kernels on {n} rows")
-    return DenseKernels(kernels.stack())
+    return DenseKernels(kernels.stack(), choose_device(estimator))
 
 
 def _has_rank_one(kernels: KernelSet) -> bool:

@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations_with_replacement
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,31 +26,17 @@ from manykernels.products.base import (
     multiply_columns,
 )
 from manykernels.products.indices import Product, allows, bar
+from manykernels.products.pricing.best import BestProducts, ExactEnergies, Prices, Tile
+from manykernels.products.pricing.bounds import PrefixBounds
+from manykernels.products.pricing.device import DeviceLooks
 
 # Multiply-adds of one exhaustive look, some ten seconds on two cores.
 AFFORDABLE = 4e11
+DEVICE_SPEED = 100.0  # of a GPU's matrix products, in those of two cores
 THREADED_WORK = 1e7  # multiply-adds, below which threads are not worth their start
 MOST_SCALE_BYTES = 10**9
 SINGLE = 2.4e-7  # rounding of a sum in single precision, of the lengths of its factors
 TILE = 256  # base kernels; larger tiles compute more of the same by symmetry
-
-
-class Tile(NamedTuple):
-    """Values of prefix + (row + j, column + k) in values[j, k]."""
-
-    prefix: Product
-    row: int
-    column: int
-    values: Array
-
-
-class Prices(NamedTuple):
-    """The best products found, and a bound on all of them."""
-
-    products: list[Product]  # best first
-    energies: Array  # a' K a / rho^2
-    largest: float  # at least the largest of all products
-    power_sum: float | None  # sum of energies^(q/2) over all, where they were all seen
 
 
 @dataclass
@@ -104,9 +89,12 @@ class Pricing:
 
     @property
     def work(self) -> float:
-        """Multiply-adds of an exhaustive search, roughly."""
+        """Multiply-adds of an exhaustive search, roughly, as the processor counts."""
         rows, r = self.base.columns.shape
-        return float(rows * float(r) ** self.degree / max(self.degree, 1))
+        device = self.base.device
+        fast = device is not None and device.seconds_per_value is not None
+        speed = DEVICE_SPEED if fast else 1.0
+        return float(rows * float(r) ** self.degree / max(self.degree, 1)) / speed
 
     @property
     def exhaustive(self) -> bool:
@@ -159,18 +147,32 @@ class Pricing:
         columns = self.base.columns
         return np.asarray(columns, dtype=np.float32) if self._single else columns
 
+    @cached_property
+    def _looks(self) -> DeviceLooks:
+        """Looks on the device of the base kernels, which keeps the columns."""
+        assert self.base.device is not None
+        return DeviceLooks(self.base, self.base.device, self._single, self.memory_limit)
+
     def _everything(self, weighted: Array, found: BestProducts) -> None:
-        """Every prefix in turn, shared among threads of our own.
+        """Every prefix, by the processor or on a device."""
+        limits = self.base.limits
+        for degree in range(2, self.degree + 1):
+            prefixes = [p for p in self._prefixes(degree) if allows(limits, p)]
+            if self.base.device is None or found.sums_powers:
+                self._share(prefixes, weighted, found)
+                continue
+            with self.base.device.said_when_full():
+                looks = self._looks.best(prefixes, weighted, found.top)
+                for products, values in looks:
+                    found.add_values(products, values, degree)
+
+    def _share(
+        self, prefixes: list[Product], weighted: Array, found: BestProducts
+    ) -> None:
+        """One prefix after the other, in threads of our own.
 
         Threads of BLAS would wait for each other after each small product.
         """
-        limits = self.base.limits
-        prefixes = [
-            prefix
-            for d in range(2, self.degree + 1)
-            for prefix in self._prefixes(d)
-            if allows(limits, prefix)
-        ]
         n_threads = min(available_threads(), len(prefixes))
         if n_threads <= 1 or self.work < THREADED_WORK:
             for prefix in prefixes:
@@ -294,129 +296,3 @@ class Pricing:
                 longer = (*prefix, j)
                 heapq.heappush(queue, (-bounds.of(longer, degree), longer, degree))
         return -queue[0][0] if queue else 0.0
-
-
-class ExactEnergies:
-    """Energies of a few normalized products in double precision."""
-
-    def __init__(self, base: BaseKernels, coef: Array, rounding: float) -> None:
-        self.base, self.coef = base, coef
-        # What the value of a product that was not computed again may lack.
-        self.rounding = rounding * float(np.linalg.norm(coef)) * np.sqrt(len(coef))
-
-    def energies(
-        self, rough: list[tuple[Product, float]], rho: Array
-    ) -> list[tuple[Product, float]]:
-        assert isinstance(self.base, RankOneKernels)
-        products = [product for product, _ in rough]
-        squares = np.square(self.coef @ self.base.features(products)).tolist()
-        exact = zip(products, squares, strict=True)
-        scaled = [(i, energy / float(rho[len(i)]) ** 2) for i, energy in exact]
-        return sorted(scaled, key=lambda item: (-item[1], item[0]))
-
-
-class PrefixBounds:
-    """What the products that begin with a prefix can reach at most.
-
-    Their energies are not negative and sum to a' (K_prefix * S^left) a; and none of
-    their entries exceeds that of the prefix times the largest of its row.
-    """
-
-    def __init__(
-        self, base: BaseKernels, rho: Array, coef: Array, weighted: Array
-    ) -> None:
-        self.base, self.rho, self.coef, self.weighted = base, rho, coef, weighted
-        # Of features with unit mean square only Cauchy and Schwarz know a bound.
-        self.normalized = base.normalized
-        self.powers = [] if self.normalized else base.power_sums(len(rho) - 1)
-        self.largest = np.abs(base.columns).max(axis=1)
-
-    def of(self, prefix: Product, degree: int) -> float:
-        if self.normalized:
-            energy = len(self.coef) * float(self.coef @ self.coef)
-            return energy / float(self.rho[degree]) ** 2
-        left = degree - len(prefix)
-        v = np.abs(self.weighted * multiply_columns(self.base.columns, prefix))
-        by_entries = self.base.energies(np.array([v @ self.largest**left]))[0]
-        by_sum = self.base.energy_sum(self.coef, prefix, self.powers[left])
-        return float(min(by_entries, by_sum)) / float(self.rho[degree]) ** 2
-
-
-class BestProducts:
-    """The largest energies seen so far, and a sum of powers over all of them."""
-
-    def __init__(
-        self, base: BaseKernels, rho: Array, top: int, power: float | None
-    ) -> None:
-        self._base, self._rho, self._top, self._power = base, rho, top, power
-        self._best: dict[Product, float] = {}
-        self.exact: ExactEnergies | None = None
-        self.threshold = 0.0  # energy that a product must exceed to be kept
-        self._sum = 0.0
-
-    def twin(self) -> BestProducts:
-        """An empty one with the same settings."""
-        return BestProducts(self._base, self._rho, self._top, self._power)
-
-    def merge(self, other: BestProducts) -> None:
-        """Take in what another has seen of other products."""
-        self._best |= other._best
-        self._sum += other._sum
-        self._shrink()
-
-    def add_values(self, products: list[Product], values: Array, degree: int) -> None:
-        """Products of one degree with their inner products."""
-        energies = self._base.energies(values) / self._rho[degree] ** 2
-        if self._power is not None:
-            self._sum += float((energies**self._power).sum())
-        for i in np.flatnonzero(energies > self.threshold):
-            self._best[products[i]] = float(energies[i])
-        self._shrink()
-
-    def add_tile(self, tile: Tile) -> None:
-        """Continuations by two factors; those below the diagonal come twice."""
-        square = float(self._rho[len(tile.prefix) + 2]) ** 2
-        if self._power is not None:
-            self._sum += self._tile_sum(tile, square, self._power)
-        limit = self._base.largest_value(self.threshold * square)
-        rows, columns = np.nonzero(np.abs(tile.values) > limit)
-        upper = columns >= rows  # both offsets are the same
-        rows, columns = rows[upper], columns[upper]
-        if not len(rows):
-            return
-        energies = self._base.energies(tile.values[rows, columns]) / square
-        if len(rows) > 4 * self._top:
-            keep = np.argpartition(-energies, self._top)[: self._top]
-            rows, columns, energies = rows[keep], columns[keep], energies[keep]
-        for j, k, energy in zip(rows, columns, energies, strict=True):
-            product = (*tile.prefix, int(tile.row + j), int(tile.column + k))
-            self._best[product] = float(energy)
-        self._shrink()
-
-    def _tile_sum(self, tile: Tile, square: float, power: float) -> float:
-        height = len(tile.values)
-        powers = (self._base.energies(tile.values) / square) ** power
-        inside = np.triu(powers[:, :height]).sum() + powers[:, height:].sum()
-        return float(inside)
-
-    def _shrink(self) -> None:
-        if len(self._best) <= 4 * self._top:
-            return
-        self._best = dict(self._sorted()[: self._top])
-        self.threshold = min(self._best.values())
-
-    def _sorted(self) -> list[tuple[Product, float]]:
-        return sorted(self._best.items(), key=lambda item: (-item[1], item[0]))
-
-    def prices(self, bound: float) -> Prices:
-        """What was found, best first."""
-        best = self._sorted()[: self._top]
-        slack, rounding = 1.0, 0.0
-        if self.exact is not None:
-            best = self.exact.energies(best, self._rho)
-            slack += 1e-6  # sizes of others were kept in single precision
-            rounding = self.exact.rounding / float(self._rho[1:].min())
-        energies = np.array([energy for _, energy in best])
-        largest = max([bound, *(slack * np.square(np.sqrt(energies[:1]) + rounding))])
-        total = None if self._power is None else self._sum
-        return Prices([product for product, _ in best], energies, largest, total)
