@@ -150,6 +150,21 @@ def test_the_command_line(client, cluster, here, tmp_path):
         assert message in failed.output
 
 
+def test_the_command_line_starts_workers_of_its_own(here, tmp_path):
+    X, y = table(60, 2)
+    frame = pd.DataFrame(X, columns=list("abcde")).assign(kind=y)
+    for k in range(2):
+        frame[k::2].to_csv(tmp_path / f"part-{k}.csv", index=False)
+    path = tmp_path / "model.mk"
+    words = ["fit", tmp_path / "part-*.csv", "--target", "kind", "-m", path]
+    words += ["--engine", "dask", "--workers", 1, "--memory-limit", "1GB"]
+    words += ["--kernels", "rbf", "--approximate", "nystroem:5", "--loss", "log"]
+    done = CliRunner().invoke(app, [str(word) for word in words])
+    assert done.exit_code == 0, done.output
+    assert "dashboard: http" in done.output
+    assert mk.load(path).classes_.tolist() == [0, 1]
+
+
 def too_large(block):
     ballast = np.ones(200_000_000)  # twice the limit of a worker
     time.sleep(1.0)

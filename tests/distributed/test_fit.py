@@ -172,6 +172,16 @@ def test_contributions_are_lazy(whole):
     np.testing.assert_allclose(lazy.compute(), one.kernel_contributions(X))
 
 
+def test_frames_have_lazy_results_of_unknown_sizes(whole):
+    X, _, one = whole
+    lazy = dd.from_pandas(pd.DataFrame(X), npartitions=3)
+    for method in ("predict_proba", "decision_function", "kernel_contributions"):
+        found, now = getattr(one, method)(lazy), getattr(one, method)(X)
+        assert np.isnan(found.shape[0])
+        assert found.shape[1:] == now.shape[1:]
+        np.testing.assert_allclose(found.compute(), now)
+
+
 def test_the_dual_point_certifies_the_gap(whole):
     X, y, _ = whole
     loose = {**COMMON, "tol": 0.05, "loss": "log"}

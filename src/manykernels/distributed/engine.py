@@ -9,10 +9,17 @@ from typing import Any
 
 import dask
 
-from manykernels.base.machine import free_bytes, no_more_threads, one_blas_thread
+from manykernels.base.machine import (
+    available_threads,
+    free_bytes,
+    no_more_threads,
+    one_blas_thread,
+)
 from manykernels.base.stored import one_line
+from manykernels.distributed.memory import reused_memory
 
 FAN = 8  # results that are added up in one task
+TURNS = 4  # tasks for every thread of a worker
 SHARE = 0.4  # of the memory of all workers, that rows and features may take
 # What a client sees when its scheduler is gone; some of it only by name.
 LOST = ("CommClosedError", "CancelledError", "FutureCancelledError", "TimeoutError")
@@ -67,6 +74,13 @@ class Engine:
             level = [self.task(add, group) for group in groups]
         return self.results(level)[0]
 
+    def n_tasks(self) -> int:
+        """Tasks that keep all workers busy, none of them for long at the end."""
+        if self.client is None:
+            return TURNS * available_threads()
+        with self._told():
+            return TURNS * max(1, sum(self.client.nthreads().values()))
+
     def memory(self) -> int:
         """Bytes that rows and features may take on all workers together."""
         if self.client is None:
@@ -109,14 +123,14 @@ class Engine:
 
 
 class _Quietly:
-    """A function whose task starts no threads of its own."""
+    """A function whose task starts no threads of its own, and reuses its memory."""
 
     def __init__(self, work: Callable[..., Any]) -> None:
         self.work = work
         self.__name__ = getattr(work, "__name__", type(work).__name__)
 
     def __call__(self, *inputs: Any) -> Any:
-        with no_more_threads():
+        with no_more_threads(), reused_memory():
             return self.work(*inputs)
 
 

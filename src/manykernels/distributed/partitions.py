@@ -22,12 +22,15 @@ class Partitions:
     weights : list of delayed or None
     row_bytes : float
         Of a row of the table in memory.
+    n_bytes : float
+        Of all rows; infinite where nobody knows how many there are.
     """
 
     tables: list[Any]
     targets: list[Any]
     weights: list[Any]
     row_bytes: float
+    n_bytes: float
 
     @classmethod
     def of(cls, X: Any, y: Any, sample_weight: Any = None) -> Partitions:
@@ -41,7 +44,10 @@ class Partitions:
         weights: list[Any] = [None] * len(tables)
         if sample_weight is not None:
             weights = alongside(X, sample_weight, len(tables), "sample_weight")
-        return cls(tables, alongside(X, y, len(tables), "y"), weights, row_bytes(X))
+        targets = alongside(X, y, len(tables), "y")
+        n_rows = X.shape[0] if _sizes_known(X) else np.inf
+        each = row_bytes(X)
+        return cls(tables, targets, weights, each, each * n_rows)
 
     def __len__(self) -> int:
         return len(self.tables)
@@ -51,9 +57,11 @@ def pieces(collection: Any) -> list[Any]:
     """The partitions one by one; rows of an array are whole."""
     if isinstance(collection, da.Array):
         whole = {axis: -1 for axis in range(1, collection.ndim)}
-        return list(collection.rechunk(whole).to_delayed().ravel())
-    # Optimized, columns of one frame may come in other partitions than others.
-    return list(collection.to_delayed(optimize_graph=False))
+        collection = collection.rechunk(whole)
+    # Optimized, what makes rows and targets together would be run for each of them,
+    # and columns of one frame may come in other partitions than others.
+    parts = collection.to_delayed(optimize_graph=False)
+    return list(np.ravel(parts))
 
 
 def alongside(X: Any, values: Any, n_partitions: int, name: str) -> list[Any]:

@@ -6,7 +6,7 @@ import hashlib
 import logging
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ from manykernels.banks.fingerprint import feed
 from manykernels.base.machine import parse_bytes
 from manykernels.base.tables import table_rows
 from manykernels.distributed.engine import Engine
+from manykernels.distributed.focus import Focus
 from manykernels.distributed.partitions import Partitions, in_partition
 from manykernels.distributed.problem import PartitionedProblem
 from manykernels.distributed.rows import (
@@ -41,6 +42,7 @@ logger = logging.getLogger(__name__)
 
 SAMPLE_ROWS = 10_000  # from which bandwidths, landmarks and scaling are fitted
 SHARD_BYTES = 64 << 20  # of features, for which small partitions are joined
+TABLE_SHARE = 0.5  # of the memory for rows and features, that tables may take
 NO_ROWS = np.empty(0, dtype=np.intp)
 
 
@@ -70,10 +72,11 @@ class Plan:
 
     def problem(self, loss: Loss) -> PartitionedProblem:
         """Everything that a solver needs."""
-        self._survey()
         budget = self._budget()
+        self._read(budget)
+        self._survey()
         size = self.parts.row_bytes * self.n_rows
-        if size <= 0.5 * budget:
+        if size <= TABLE_SHARE * budget:
             self.tables = self.engine.held(self.tables)
             budget -= size
         sample = self._sample(self._drawn(SAMPLE_ROWS))
@@ -84,6 +87,19 @@ class Plan:
     def n_rows(self) -> int:
         """Of all partitions."""
         return int(sum(self.targets.sizes))
+
+    def _read(self, budget: float) -> None:
+        """Begin to hold targets, and tables that are known to fit with them.
+
+        What makes one often makes the other: asked for together it is made once.
+        """
+        wanted = list(self.parts.targets)
+        if self.parts.n_bytes <= TABLE_SHARE * budget:
+            wanted += self.tables
+        held = self.engine.held(wanted)
+        n_parts = len(self.parts)
+        self.parts = replace(self.parts, targets=held[:n_parts])
+        self.tables = held[n_parts:] or self.tables
 
     def _survey(self) -> None:
         """Sizes, classes and sums of all partitions."""
@@ -166,17 +182,25 @@ class Plan:
         self.reader = reader = FeatureReader(self._reading_shell(), self.kernels)
         C = float(estimator.C)
         near = near_rows(reader, sample, targets, C)
-        shared = engine.shared(reader)
+        (shared,) = engine.held([engine.shared(reader)])
         row_bytes = reader.n_columns * self.kernels.dtype.itemsize
         sources = self._sources(shared, C, row_bytes, None)
         room = int(budget / row_bytes)
+        factor, focus = 1.0, None
         if room >= self.n_rows:
             held = shards = self._held(sources)
-            factor = 1.0
         else:
             shards, drawn = sources, self._drawn(room)
             held = self._held(self._sources(shared, C, row_bytes, drawn))
             factor = self.n_rows / len(drawn)
+            sizes = (self.n_rows, room, len(held))
+            focus = Focus(engine, sources, loss, near, *sizes, self.seed)
+        logger.info(
+            "features of %d of %d rows are held, %.3g GB in %d shards; others are made "
+            "in every pass",
+            *(min(room, self.n_rows), self.n_rows),
+            *(min(room, self.n_rows) * row_bytes / 1e9, len(held)),
+        )
         return PartitionedProblem(
             engine,
             shards,
@@ -190,6 +214,7 @@ class Plan:
             targets.total,
             near,
             C * targets.total / float(near.bound.sum()),
+            focus,
         )
 
     def _sources(
@@ -207,7 +232,9 @@ class Plan:
             )
         ]
         sizes = self.targets.sizes if drawn is None else list(map(len, chosen))
-        groups = in_groups(sizes, max(1, SHARD_BYTES // row_bytes))
+        # At least a few for every worker, else some have nothing to do.
+        enough = min(SHARD_BYTES // row_bytes, sum(sizes) // self.engine.n_tasks())
+        groups = in_groups(sizes, max(1, enough))
         return [
             self.engine.task(read_shard, reader, C, *(pieces[k] for k in group))
             for group in groups

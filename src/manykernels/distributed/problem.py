@@ -8,6 +8,8 @@ rows: the same code runs on both. What travels is w and sums of its size.
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,6 +19,7 @@ import numpy as np
 from manykernels.base.arrays import Array, Index
 from manykernels.device import NUMPY
 from manykernels.distributed.engine import Engine
+from manykernels.distributed.focus import Focus
 from manykernels.distributed.sums import (
     SCALES,
     Sums,
@@ -25,10 +28,13 @@ from manykernels.distributed.sums import (
     bend_over,
     pass_over,
     scores_at,
+    times_sums,
 )
 from manykernels.losses import Loss
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers.problem import Expansion, Objective
+
+logger = logging.getLogger(__name__)
 
 REMEMBERED = 4  # passes whose sums are kept here
 SAME = 1e-12  # relative: points that differ by rounding alone
@@ -44,7 +50,7 @@ class PartitionedProblem(Objective):
     shards : list of tasks
         All rows.
     held : list of tasks
-        Rows with features in memory, for the curvature: all of them, or a sample.
+        Rows with features in memory: all of them, or a sample for the first solution.
     held_factor : float
         What the losses of the held rows are multiplied with to stand for all.
     widths : list of int
@@ -56,11 +62,17 @@ class PartitionedProblem(Objective):
         Sampled rows in this process, by which Newton's systems are preconditioned.
     near_factor : float
         The same as `held_factor` for them.
+    focus : Focus or None
+        Which rows to hold for the curvature in place of the sample.
+    factor : float
+        The same for the rows of `shards`: 1 where they are all rows.
+    whole : bool
+        Whether they are.
     """
 
     engine: Engine
     shards: Sequence[Any]
-    held: Sequence[Any]
+    held: list[Any]
     held_factor: float
     widths: Sequence[int]
     n_outputs: int
@@ -70,6 +82,9 @@ class PartitionedProblem(Objective):
     total_weight: float
     near: Any
     near_factor: float
+    focus: Focus | None = None
+    factor: float = 1.0
+    whole: bool = True
     passes: list[int] = field(default_factory=lambda: [0, 0])  # over all, over held
 
     @property
@@ -105,9 +120,8 @@ class PartitionedProblem(Objective):
 
     def on_held(self) -> PartitionedProblem:
         """The problem on the held rows, each standing for several."""
-        rows = [self.engine.task(scaled, part, self.held_factor) for part in self.held]
-        held = self.engine.held(rows)
-        return replace(self, shards=held, held=held, held_factor=1.0)
+        factor = self.held_factor
+        return replace(self, shards=self.held, factor=factor, focus=None, whole=False)
 
     def spread(self, weights: Array) -> Array:
         """A number per kernel as one per column of Phi, to multiply with."""
@@ -120,18 +134,23 @@ class PartitionedProblem(Objective):
 
     def sums(self, w: Array) -> Sums:
         """One pass over all rows."""
-        self.passes[0] += 1
-        shared = self.engine.shared(w)
-        tasks = [
-            self.engine.task(pass_over, part, self.loss, shared) for part in self.shards
-        ]
-        return self.engine.total(tasks, add_sums)
+        began = time.perf_counter()
+        self.passes[not self.whole] += 1
+        found = times_sums(self.factor, self._added(self.shards, w))
+        logger.info(
+            "pass over %s rows in %.1f s; so far %d over all, %d over those held",
+            "all" if self.whole else "held",
+            time.perf_counter() - began,
+            *self.passes,
+        )
+        return found
 
     def bend_at(self, w: Array) -> Callable[[Array], Array]:
         """The curvature of all losses at w as a map of directions, from held rows."""
+        held, factor = self._bending_at(w)
         shared = self.engine.shared(w)
         scores = self.engine.held(
-            [self.engine.task(scores_at, part, shared) for part in self.held]
+            [self.engine.task(scores_at, part, shared) for part in held]
         )
 
         def bend(moves: Array) -> Array:
@@ -139,12 +158,39 @@ class PartitionedProblem(Objective):
             stack = self.engine.shared(moves.reshape(-1, *w.shape))
             tasks = [
                 self.engine.task(bend_over, part, own, self.loss, stack)
-                for part, own in zip(self.held, scores, strict=True)
+                for part, own in zip(held, scores, strict=True)
             ]
             found = self.engine.total(tasks, add_arrays)
-            return self.held_factor * found.reshape(moves.shape)
+            return factor * found.reshape(moves.shape)
 
         return bend
+
+    def sampled(self) -> tuple[Any, float]:
+        """Rows in this process for a preconditioner, and what each stands for."""
+        if self.focus is not None and self.focus.near_held is not None:
+            return self.focus.near_held, 1.0
+        return self.near, self.near_factor
+
+    def held_gradient(self, w: Array) -> Array:
+        """The derivative of L by the rows held for the curvature alone."""
+        held, factor = self._bending_at(w)
+        self.passes[1] += 1
+        return factor * self._added(held, w).gradient
+
+    def _added(self, shards: Sequence[Any], w: Array) -> Sums:
+        shared = self.engine.shared(w)
+        tasks = [
+            self.engine.task(pass_over, part, self.loss, shared) for part in shards
+        ]
+        found: Sums = self.engine.total(tasks, add_sums)
+        return found
+
+    def _bending_at(self, w: Array) -> tuple[list[Any], float]:
+        """Held rows for products with the curvature, and their factor."""
+        if self.focus is None:
+            return self.held, self.held_factor
+        self.held.clear()  # room for those that take its place
+        return self.focus.rows_at(w), 1.0
 
     def objective(self, model: Expansion) -> float:
         """The primal value of a model, by one pass."""
@@ -264,8 +310,3 @@ class WeightKernel:
     def damped(self) -> None:
         """No map by one level of curvature; see `PartitionedFrozen`."""
         return None
-
-
-def scaled(rows: Any, factor: float) -> Any:
-    """The same rows, each counted several times."""
-    return replace(rows, bound=factor * rows.bound)

@@ -125,6 +125,10 @@ class HeldRows:
         target = np.concatenate(targets) if targets else np.empty((0, n_outputs))
         return cls(phi, target, np.concatenate(parts))
 
+    def __sizeof__(self) -> int:
+        """Bytes, by which Dask decides what to spill; it would not look inside."""
+        return int(self.phi.nbytes + self.target.nbytes + self.bound.nbytes)
+
     def blocks(self) -> Iterator[Block]:
         """All rows, some at a time."""
         size = block_rows(self.phi.shape[1])

@@ -60,6 +60,11 @@ def add_sums(parts: Sequence[Sums]) -> Sums:
     )
 
 
+def times_sums(factor: float, sums: Sums) -> Sums:
+    """The sums of rows that stand for `factor` as many."""
+    return Sums(factor * sums.loss, factor * sums.gradient, factor * sums.conjugates)
+
+
 def add_arrays(parts: Sequence[Array]) -> Array:
     """Arrays of one shape."""
     return np.sum(parts, axis=0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from manykernels.hot.svrg import Rule, Snapshot
 from manykernels.losses import Loss
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers.problem import Problem, require_lasting_weights
-from manykernels.solvers.smooth.newton import Frozen, Point
+from manykernels.solvers.smooth.newton import Point
 from manykernels.solvers.svrg.epoch import FeatureSource, importance, run_epoch
 
 PASSES = 2  # over the rows of a shard, in one epoch
@@ -38,7 +38,8 @@ class PartitionedSVRG(PartitionedNewton):
     def solve(self, problem: Any, *others: Any) -> Any:
         """Solve to the relative gap `tol`, or until `max_iter` rounds are spent."""
         require_lasting_weights(problem, "svrg")
-        return super().solve(problem, *others)
+        # Epochs want rows as they come, not those that bend most.
+        return super().solve(replace(problem, focus=None), *others)
 
     def _rounds(self, problem: Any, start: Any, settings: Any) -> Any:
         return EpochRounds(problem, start, settings)
@@ -48,7 +49,7 @@ class EpochRounds(PartitionedRounds):
     """Rounds whose frozen problems are solved by epochs."""
 
     @staticmethod
-    def frozen_kind(problem: Any, kernel: Any, losses: Any) -> Frozen:
+    def frozen_kind(problem: Any, kernel: Any, losses: Any) -> PartitionedFrozen:
         """What solves the problem under frozen weights."""
         return EpochFrozen(problem, kernel, losses)
 
