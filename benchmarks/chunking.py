@@ -30,8 +30,25 @@ PAIRS = [("w", -1), ("w", 0), *(("p", place) for place in range(-2, 2))]
 TRIPLES = range(-2, 1)
 # "edges": attributes that also score pairs of chunk labels.
 EDGES = {"w[0]": "w[0]=", "p[0]": "p[0]="}
-GRID = [{"C": C, "edges": edges} for edges in (None, EDGES) for C in (3.0, 10.0)]
-PENALTIES = [{"c1": c1, "c2": c2} for c1, c2 in ((0.0, 1.0), (0.1, 0.1), (1.0, 0.01))]
+KINDS = (("hinge", None), ("hinge", EDGES), ("crf", None))
+GRID = [
+    {"C": C, "loss": loss, "edges": edges}
+    for loss, edges in KINDS
+    for C in (1.0, 3.0, 10.0)
+]
+PENALTIES = [
+    {"c1": c1, "c2": c2} for c1, c2 in ((0.0, 1.0), (0.0, 0.1), (0.1, 0.1), (1.0, 0.01))
+]
+# How to learn, one change of the defaults at a time.
+WAYS: list[dict[str, Any]] = [
+    {"average": "tail", "step": "epoch", "eta0": 0.1},
+    {"average": False, "step": "epoch", "eta0": 0.1},
+    {"average": True, "step": "epoch", "eta0": 0.1},
+    {"average": "tail", "step": "sqrt", "eta0": 1.0},
+    {"average": "tail", "step": "sqrt", "eta0": 10.0},
+    {"average": "tail", "step": "epoch", "eta0": 0.03},
+    {"average": "tail", "step": "epoch", "eta0": 0.3},
+]
 SELECTION = (1.0, 0.1, 0.03, 0.01)  # C of the fit that drops templates
 
 
@@ -94,6 +111,13 @@ class Labeler:
         return [labels.tolist() for labels in self.model.predict(X)]
 
 
+class Learner(Labeler):
+    """SequenceLabeler with its defaults, learned in some way."""
+
+    def __init__(self, **way: Any) -> None:
+        super().__init__(solver=mk.chains.OnlineProximal(**way))
+
+
 class CRFSuite:
     """python-crfsuite, L-BFGS, with some penalties."""
 
@@ -135,36 +159,47 @@ def main() -> None:
         found["results"][name], fitted[name] = measured(learner, train, test)
         report(found["results"])
 
+    found["validation"] = {}
+    chosen = choose(train, Labeler, GRID, found["validation"])
+    choose(train, Learner, WAYS, found["validation"])
+    penalties = choose(train, CRFSuite, PENALTIES, found["validation"])
+    found["chosen"] = {**chosen, "edges": list(chosen["edges"] or ())}
+    found["penalties"] = penalties
+    add("chosen", Labeler(**chosen))
+    add("crfsuite, chosen", CRFSuite(**penalties))
     add("defaults", Labeler())
     add("crfsuite, defaults", CRFSuite())
     add("defaults with edges", Labeler(edges=EDGES))
     found["templates"] = len(fitted["defaults"].model.kernel_names_)
     found["tagging"] = tagging_seconds(fitted, test, options.repeats)
     save("chunking", seeds=[0], **found)
-    chosen, tried = choose(train, Labeler, GRID)
-    add("chosen", Labeler(**chosen))
     add("one kernel", Labeler(kernels="linear"))
     add("defaults, CRF", Labeler(loss="crf"))
-    found["chosen"] = {**chosen, "edges": list(chosen["edges"] or ())}
-    found["pruning"] = [pruned(C, train, test) for C in SELECTION]
     save("chunking", seeds=[0], **found)
-    penalties, tried_penalties = choose(train, CRFSuite, PENALTIES)
-    add("crfsuite, chosen", CRFSuite(**penalties))
-    found["penalties"] = penalties
-    found["validation"] = {"labeler": tried, "crfsuite": tried_penalties}
+    found["pruning"] = [pruned(C, train, test) for C in SELECTION]
     save("chunking", seeds=[0], **found)
 
 
 def choose(
-    train: Corpus, make: Callable[..., Any], grid: list[dict[str, Any]]
-) -> tuple[dict[str, Any], list[float]]:
-    """Settings of the best F1 on the last third of the sentences, and all F1."""
+    train: Corpus,
+    make: Callable[..., Any],
+    grid: list[dict[str, Any]],
+    tried: dict[str, list[dict[str, Any]]],
+) -> dict[str, Any]:
+    """Settings of the best F1 on the last third of the sentences; tried has all F1."""
     two_thirds = 2 * len(train.X) // 3
     kept, held = train.part(slice(two_thirds)), train.part(slice(two_thirds, None))
-    scores = [measured(make(**settings), kept, held)[0]["f1"] for settings in grid]
-    rows = [[str(one), score] for one, score in zip(grid, scores, strict=True)]
-    show(f"{make.__name__}: last third of the training set", ["", "F1"], rows)
-    return grid[int(np.argmax(scores))], scores
+    lines = tried[make.__name__] = []
+    for settings in grid:
+        scores, _ = measured(make(**settings), kept, held)
+        named = {k: list(v or ()) if k == "edges" else v for k, v in settings.items()}
+        lines.append({**named, "f1": scores["f1"], "seconds": scores["seconds"]})
+        show(f"{make.__name__}: last third of the training set", *_table(lines))
+    return grid[int(np.argmax([line["f1"] for line in lines]))]
+
+
+def _table(lines: list[dict[str, Any]]) -> tuple[list[str], list[list[Any]]]:
+    return list(lines[0]), [list(line.values()) for line in lines]
 
 
 def measured(learner: Any, train: Corpus, test: Corpus) -> tuple[dict[str, Any], Any]:

@@ -5,25 +5,36 @@ Deformed digits drawn by the workers themselves, pixels as bytes, 12 Nystroem ke
 processes here, one thread each. `same` compares objectives with the solver in memory
 on the same features; `overhead` their seconds to a gap of 1e-2; `growth` and `cuts` how
 seconds follow rows and partitions; `large` is one fit with features that do not fit the
-workers, next to scikit-learn's SGDClassifier on the same features, one row after the
-other. Errors are those of MNIST's test images.
+workers, the last point of growth; `sgd` is scikit-learn's SGDClassifier on the same
+features, one row after the other; `svrg` variance-reduced epochs next to Newton's
+method. Errors are those of MNIST's test images.
+
+Every part is stored when it is done, with its commit and command: parts that a run
+leaves out stay as they were.
 """
 
 from __future__ import annotations
 
+import json
+import logging
+import os
+from functools import cache
 from typing import Any
 
 import dask
 import dask.array as da
 import numpy as np
-from common import exponent, parse, save, show, timed
+from common import RESULTS, exponent, memory, parse, save, show, timed
 from deformed_digits import deformed
 from distributed import Client, LocalCluster
+from evidence import environment
 from mnist_speed import C, blocks
 from sklearn.linear_model import SGDClassifier
 
 import manykernels as mk
 from manykernels.banks import BlockBank, FeatureBlock
+from manykernels.distributed import fitting  # noqa: F401  what is measured
+from manykernels.distributed.memory import reused_memory
 from manykernels.kernels import RBF, Kernel, Polynomial
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Problem
@@ -31,6 +42,9 @@ from manykernels.solvers.smooth import TruncatedNewton
 
 P = 1.1
 WHITE = 255.0
+MOST_ROUNDS = 200
+PARTS = ("same", "overhead", "cuts", "growth", "large", "sgd", "svrg")
+PART_ROWS = 10_000  # of a partition
 SGD_BLOCK = 5000  # rows whose features are held at a time
 
 
@@ -41,25 +55,44 @@ def main() -> None:
         workers=(2, "processes"),
         memory=("2GB", "limit of each"),
         rank=(200, "columns of every kernel"),
-        same=(20_000, "rows whose objectives are compared to 1e-7; 0 leaves it out"),
-        overhead=(100_000, "rows in memory and in partitions; 0 leaves it out"),
-        growth=("100000,300000,1000000", "numbers of rows, or nothing"),
-        cuts=("10,100", "numbers of partitions, or nothing"),
-        cut_rows=(100_000, "rows of these"),
-        large=(1_000_000, "rows beyond the workers' memory; 0 leaves them out"),
+        parts=(",".join(PARTS), "what to measure"),
+        same=(20_000, "rows whose objectives are compared to 1e-7"),
+        rows=(100_000, "rows of overhead and cuts, and the first of growth"),
+        growth=(300_000, "rows of the point between"),
+        cuts=(100, "partitions, next to one for 10,000 rows"),
+        large=(1_000_000, "rows beyond the workers' memory"),
+        sgd=(1_000_000, "rows for SGDClassifier"),
+        svrg=(20_000, "rows for epochs and Newton's method"),
     )
     mnist = mk.datasets.load_mnist()
-    results: dict[str, Any] = {}
     limits = {"n_workers": options.workers, "memory_limit": options.memory}
     with (
         LocalCluster(threads_per_worker=1, dashboard_address=":0", **limits) as cluster,
         Client(cluster) as client,
     ):
         bench = Bench(client, mnist, options)
-        for name in ("same", "overhead", "growth", "cuts", "large"):
-            if getattr(options, name):
-                results[name] = getattr(bench, name)()
-    save("cluster", versions={"dask": dask.__version__}, seeds=[0], results=results)
+        for name in options.parts.split(","):
+            keep(name, *timed(getattr(bench, name)))
+
+
+def keep(name: str, found: dict[str, Any], seconds: float) -> None:
+    """Store one part beside the others, which may be of other runs."""
+    stored = RESULTS / "cluster.json"
+    saved = json.loads(stored.read_text("utf-8")) if stored.is_file() else {}
+    here = environment()
+    told = {key: here[key] for key in ("commit", "date", "command")}
+    runs = saved.get("runs", {}) | {name: told | {"seconds": seconds}}
+    results = {
+        key: saved["results"][key] for key in PARTS if key in saved.get("runs", {})
+    }
+    results[name] = found
+    if "overhead" in results and "large" in results:
+        points = [results["overhead"]["dask"], results["large"]]
+        points[1:1] = [results["growth"]] if "growth" in results else []
+        sizes, times = ([one[key] for one in points] for key in ("rows", "seconds"))
+        results["exponent"] = exponent(sizes, times)
+    versions = {"dask": dask.__version__}
+    save("cluster", versions=versions, seeds=[0], runs=runs, results=results)
 
 
 def kernels(rank: int) -> list[Kernel]:
@@ -76,11 +109,45 @@ def kernels(rank: int) -> list[Kernel]:
     ]
 
 
+def drawn(*inputs: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Deformed digits, by a worker."""
+    with reused_memory():
+        return deformed(*inputs)
+
+
+def peak() -> float:
+    """GB that this process has taken at most."""
+    return memory() / 1e9
+
+
+class Passes(logging.Handler):
+    """What a fit says of its passes over rows."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep the numbers of one message: which rows, seconds, passes so far."""
+        if str(record.msg).startswith("pass over"):
+            self.seen.append(record.args)
+
+    def __enter__(self) -> Passes:
+        self.seen: list[Any] = []
+        logging.getLogger("manykernels").addHandler(self)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        logging.getLogger("manykernels").removeHandler(self)
+
+    def told(self) -> dict[str, Any]:
+        """Passes over all rows, over those held, and seconds of one over all."""
+        seconds = [one[1] for one in self.seen if one[0] == "all"]
+        *_, whole, held = self.seen[-1]
+        return {"all": whole, "held": held, "seconds_of_one": np.median(seconds)}
+
+
 class Bench:
     """The digits, and fits of them."""
 
     def __init__(self, client: Client, mnist: Any, options: Any) -> None:
-        self.options = options
+        self.options, self.client = options, client
         self.images = np.rint(WHITE * mnist.data).astype(np.uint8)
         self.labels = mnist.target
         self.X_test = np.rint(WHITE * mnist.data_test).astype(np.uint8)
@@ -93,23 +160,32 @@ class Bench:
         edges = np.linspace(0, n_rows, n_parts + 1).astype(int)
         X, y = [], []
         for start, stop in zip(edges[:-1], edges[1:], strict=True):
-            both = dask.delayed(deformed, nout=2)(*self.there, start, stop)
+            both = dask.delayed(drawn, nout=2)(*self.there, start, stop)
             size = int(stop - start)
             X.append(da.from_delayed(both[0], (size, 784), np.uint8))
             y.append(da.from_delayed(both[1], (size,), self.labels.dtype))
         return da.concatenate(X), da.concatenate(y)
 
-    def model(self, tol: float) -> mk.MKLClassifier:
-        """An unfitted one."""
-        return mk.MKLClassifier(
-            kernels(self.options.rank), p=P, C=C, loss="log", tol=tol, random_state=0
-        )
-
-    def fitted(self, n_rows: int, n_parts: int, tol: float = 1e-2) -> Any:
+    @cache  # noqa: B019
+    def fitted(
+        self, n_rows: int, n_parts: int = 0, tol: float = 1e-2, solver: str = "auto"
+    ) -> Any:
         """A model, and what there is to say of its fit."""
-        model = self.model(tol)
+        n_parts = n_parts or max(1, n_rows // PART_ROWS)
+        model = mk.MKLClassifier(
+            kernels(self.options.rank),
+            p=P,
+            C=C,
+            loss="log",
+            solver=solver,
+            tol=tol,
+            max_iter=MOST_ROUNDS,
+            random_state=0,
+            verbose=1,
+        )
         X, y = self.rows(n_rows, n_parts)
-        _, seconds = timed(lambda: model.fit(X, y))
+        with Passes() as passes:
+            _, seconds = timed(lambda: model.fit(X, y))
         found = {
             "rows": n_rows,
             "partitions": n_parts,
@@ -120,6 +196,9 @@ class Bench:
             "error": 1.0 - model.score(self.X_test, self.y_test),
             "rounds": model.n_iter_,
             "products": sum(line.updates for line in model.history_),
+            "passes": passes.told(),
+            "load": os.getloadavg()[1],
+            "peak_gb": max(self.client.run(peak).values()),
             "bytes_of_a_product": 8 * sum(map(np.size, model._model.blocks)),
         }
         show(f"{n_rows} rows", list(found), [list(found.values())])
@@ -159,34 +238,38 @@ class Bench:
 
     def overhead(self) -> dict[str, Any]:
         """Seconds from rows to a certified gap of 1e-2, features included."""
-        model, found = self.fitted(self.options.overhead, 10)
-        alone = self.in_memory(model, self.options.overhead, 1e-2)
+        model, found = self.fitted(self.options.rows)
+        alone = self.in_memory(model, self.options.rows, 1e-2)
         ratio = found["seconds"] / alone["seconds"]
         return {"dask": found, "one_process": alone, "ratio": ratio}
 
-    def growth(self) -> dict[str, Any]:
-        """Seconds by the number of rows, in partitions of the same size."""
-        sizes = [int(n) for n in self.options.growth.split(",")]
-        runs = {str(n): self.fitted(n, max(1, n // 10_000))[1] for n in sizes}
-        seconds = [run["seconds"] for run in runs.values()]
-        return {"runs": runs, "exponent": exponent(sizes, seconds)}
-
     def cuts(self) -> dict[str, Any]:
         """Seconds by the number of partitions, for the same rows."""
-        numbers = [int(n) for n in self.options.cuts.split(",")]
-        n_rows = self.options.cut_rows
-        runs = {str(n): self.fitted(n_rows, n)[1] for n in numbers}
-        first, *_, last = (run["seconds"] for run in runs.values())
-        return {"runs": runs, "ratio": last / first}
+        few = self.fitted(self.options.rows)[1]
+        many = self.fitted(self.options.rows, self.options.cuts)[1]
+        return {"few": few, "many": many, "ratio": many["seconds"] / few["seconds"]}
+
+    def growth(self) -> dict[str, Any]:
+        """A point between."""
+        return self.fitted(self.options.growth)[1]
 
     def large(self) -> dict[str, Any]:
-        """A fit beyond memory, next to stochastic descent on the same features."""
-        n_rows = self.options.large
-        model, found = self.fitted(n_rows, max(2, n_rows // 20_000))
-        return {"dask": found, "SGDClassifier": self._stochastic(model, n_rows)}
+        """A fit whose features are beyond memory."""
+        return self.fitted(self.options.large)[1]
 
-    def _stochastic(self, model: Any, n_rows: int) -> dict[str, Any]:
+    def svrg(self) -> dict[str, Any]:
+        """Epochs next to Newton's method, to the same gap."""
+        solvers = {"newton": "auto", "svrg": "svrg"}
+        n_rows = self.options.svrg
+        return {
+            name: self.fitted(n_rows, 4, solver=solver)[1]
+            for name, solver in solvers.items()
+        }
+
+    def sgd(self) -> dict[str, Any]:
         """One pass of SGDClassifier over the features of a fitted model."""
+        n_rows = self.options.sgd
+        model, _ = self.fitted(min(n_rows, self.options.large))
         made = model._model.kernels
         rival = SGDClassifier(loss="log_loss", alpha=1.0 / (C * n_rows), random_state=0)
 
@@ -202,6 +285,7 @@ class Bench:
         _, seconds = timed(learn)
         error = 1.0 - rival.score(features(self.X_test), self.y_test)
         return {
+            "rows": n_rows,
             "seconds": seconds,
             "rows_per_second": n_rows / seconds,
             "error": error,

@@ -73,6 +73,7 @@ def main() -> None:
     console.print(f"{len(before)} cache files, {'changed' if recompiled else 'kept'}.")
     save(
         "cold_start",
+        seeds=[0],
         starts=starts,
         starts_ratios=against,
         empty_cache=cold,

@@ -199,6 +199,7 @@ def report(
     show(f"digits, {n_train} rows, 12 kernels, C = {C:g}", columns, rows)
     save(
         "digits_speed",
+        seeds=[0],
         n_train=n_train,
         C=C,
         first_solves_seconds=warm_up,

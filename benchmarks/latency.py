@@ -42,7 +42,7 @@ def main() -> None:
     ]
     columns = ["", "ms", "first quartile", "third quartile", "ratio to SVC"]
     show("one row", columns, rows)
-    save("latency", seconds=times, ratios=against, train=options.train)
+    save("latency", seeds=[0], seconds=times, ratios=against, train=options.train)
 
 
 def one_row_actions(X: np.ndarray, y: np.ndarray) -> dict[str, Callable[[], Any]]:

@@ -138,7 +138,13 @@ def report(runs: list[dict[str, dict[str, Any]]], options: dict[str, Any]) -> No
         show(
             "Seconds, in units of the SVC's", ["", "median"], [[OURS, ratio["median"]]]
         )
-    save("mnist_large", options=options, results=results, ratio_to_svc=ratio)
+    save(
+        "mnist_large",
+        seeds=list(range(options["repeats"])),
+        options=options,
+        results=results,
+        ratio_to_svc=ratio,
+    )
 
 
 if __name__ == "__main__":

@@ -235,6 +235,7 @@ def report(
         console.print(f"EasyMKL: {rival['why']}.")
     save(
         "mnist_speed",
+        seeds=[0],
         options=options,
         C=C,
         first_solves_seconds=first,

@@ -34,7 +34,14 @@ def main() -> None:
     show("accuracy after epochs", ["", *map(str, EPOCHS)], rows)
     rows = [[name, *points[-1]] for name, points in races.items()]
     show("C = 100", ["", "epochs", "objective"], rows)
-    save("ocr_figures", accuracy=curves, objective=races, epochs=EPOCHS, C=WRAPPER_C)
+    save(
+        "ocr_figures",
+        seeds=[0],
+        accuracy=curves,
+        objective=races,
+        epochs=EPOCHS,
+        C=WRAPPER_C,
+    )
 
 
 def accuracy_curves(fold: Fold) -> dict[str, list[tuple[float, float]]]:

@@ -35,7 +35,7 @@ def draw_convergence(record: dict[str, Any], name: str, quick: bool) -> str:
             seconds = [*line["seconds"], record["limit"]]
             values = [*line["objective"], line["objective"][-1]]
             ax.step(seconds, values, where="post", color=color, label=method)
-        ax.set(title=data, xlabel="seconds", xlim=(0, record["limit"]))
+        ax.set(title=data, xlabel="CPU seconds", xlim=(0, record["limit"]))
         ax.set_yscale("log")
     axes[0].set_ylabel("objective")
     axes[-1].legend(fontsize=8)
@@ -57,7 +57,7 @@ def draw_planted(record: dict[str, Any], name: str, quick: bool) -> str:
         ax.set_xlabel("columns")
         ax.set_yscale("log")
     axes[0].set_ylabel("test MSE / variance")
-    axes[1].set_ylabel("seconds of one fit")
+    axes[1].set_ylabel("CPU seconds of one fit")
     axes[0].legend(fontsize=8)
     return _finish(figure, name, quick)
 

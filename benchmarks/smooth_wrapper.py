@@ -65,7 +65,7 @@ def main() -> None:
             )
             name = f"{loss.name}, p = {p:.3g}"
             measured[name] = compare(name, problem, options.repeats)
-    save("smooth_wrapper", options=vars(options), tol=TOL, results=measured)
+    save("smooth_wrapper", seeds=[0], options=vars(options), tol=TOL, results=measured)
 
 
 def make_data(

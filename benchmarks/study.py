@@ -57,7 +57,7 @@ def main() -> None:
                 draw(page, IMAGES / f"report_{name}.png", *WINDOWS[name])
     columns = ["", "rows", "kernels", "study, s", "report, s", "bytes", "verdict"]
     show("Studies", columns, [[name, *row(one)] for name, one in found.items()])
-    save("study", jobs=JOBS, sets=found)
+    save("study", seeds=[0], jobs=JOBS, sets=found)
 
 
 def breast_cancer() -> Bunch:

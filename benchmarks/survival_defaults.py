@@ -61,7 +61,13 @@ def main() -> None:
         ["", "mean", "lead", "its standard error"],
         [[name, *one.values()] for name, one in settings.items()],
     )
-    save("survival_defaults", options=vars(options), data_sets=found, settings=settings)
+    save(
+        "survival_defaults",
+        seeds=[0],
+        options=vars(options),
+        data_sets=found,
+        settings=settings,
+    )
 
 
 def data_sets() -> dict[str, Callable[[], Data]]:

@@ -1,16 +1,17 @@
-"""Heads and relations on two treebanks, gold tags: the default parser and UDPipe 1.
+"""Heads and relations on two treebanks: scores, small files, no tags, an ablation.
 
 English (UD EWT 2.16) and Dutch (UD LassySmall 1.4): attachment scores of the defaults,
-which were chosen on the dev sets, what files of compressed parsers lose, UDPipe's
-parser with the same tags, lemmas and features on Dutch, and the weights of the paper's
-507 templates by epoch (Figure 3, bottom left).
+which were chosen on the dev sets, with gold tags; what files of compressed parsers
+lose; `manykernels parse --tag`, with the tags of a tagger learned from the same
+sentences; what sorts of templates bring, on dev; and the weights of the paper's 507
+templates by epoch (Figure 3, bottom left).
 """
 
 from __future__ import annotations
 
 import tempfile
 import time
-from dataclasses import replace
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -20,20 +21,28 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 from common import in_own_process, parse, save, show
+from treebank_data import load
 
 import manykernels as mk
-from manykernels.datasets._files import data_root
-from manykernels.trees import Sentence, format_conllu, read_conllu
-from manykernels.trees.scores import ParsingScore
+from manykernels.cli.tagging import evaluate_tagged, new_tagger, words_and_tags
+from manykernels.cli.tagging import words_as_tokens as tokens
+from manykernels.trees import Sentence
+from manykernels.trees.inputs import without_tags
+from manykernels.trees.label_templates import label_templates
+from manykernels.trees.templates import arc_templates
 
 PICTURE = Path(__file__).parents[1] / "docs" / "images" / "parsing_weights.png"
-DUTCH = "ud_dutch_lassysmall/nl_lassysmall-ud-{}.conllu.gz"
 KEEP = (1.0, 0.5, 0.25, 0.1)
-UDPIPE = (
-    "iterations=10;use_gold_tags=1;transition_system=swap;"
-    "transition_oracle=static_lazy;embedding_xpostag=0;embedding_lemma=50"
-)
-Treebank = dict[str, list[Sentence]]
+# Sorts of templates, by the beginnings and ends of the words in their texts.
+FEATS, SUFFIX, LEMMA, THIRD = (".feats",), (".suffix",), (".lemma",), ("g.", "s.")
+LEFT_OUT = {
+    "nothing": (),
+    "FEATS": FEATS,
+    "suffixes": SUFFIX,
+    "lemmas": LEMMA,
+    "third words": THIRD,
+    "FEATS, suffixes and third words": FEATS + SUFFIX + THIRD,
+}
 
 
 def main() -> None:
@@ -43,59 +52,37 @@ def main() -> None:
         languages=("english,dutch", "treebanks"),
         sentences=(0, "training sentences, 0 for all"),
         epochs=(12, "passes over the sentences"),
+        ablation=("dutch", "treebanks of the ablation"),
+        ablation_seeds=(3, "orders of the sentences in the ablation"),
         mkl_epochs=(6, "passes of multiple kernel learning on the 507 templates"),
         C=(30.0, "weight of the losses there"),
-        udpipe=("", "UDPipe's model trained before with the same settings"),
-        without_udpipe=(False, "leave UDPipe out"),
         without_weights=(False, "leave the weights by epoch out"),
     )
+    languages = options.languages.split(",")
+    n, epochs = options.sentences, options.epochs
+    seeds = list(range(options.ablation_seeds))
     results: dict[str, Any] = {}
-    for language in options.languages.split(","):
-        results[language] = in_own_process(
-            fit, language, options.sentences, options.epochs
-        )
-        store(results, options)
-    if not options.without_udpipe:
-        results["udpipe"] = in_own_process(udpipe, options.sentences, options.udpipe)
-        store(results, options)
+
+    def keep(name: str, work: Callable[..., Any], *arguments: Any) -> None:
+        results[name] = in_own_process(work, *arguments)
+        save("treebanks", seeds=seeds, results=results)  # all but one part has 0 alone
+
+    for language in languages:
+        keep(language, fit, language, n, epochs)
+    for language in languages:
+        keep(f"{language}_tagged", tagged, language, n, epochs)
+    for language in filter(None, options.ablation.split(",")):
+        keep(f"{language}_ablation", ablation, language, n, epochs, seeds)
     if not options.without_weights:
-        results["weights"] = in_own_process(
-            weights, options.sentences, options.mkl_epochs, options.C
-        )
+        keep("weights", weights, n, options.mkl_epochs, options.C)
         draw(results["weights"])
-        store(results, options)
     report(results)
-
-
-def store(results: dict[str, Any], options: Any) -> None:
-    """Keep what is there so far."""
-    save(
-        "treebanks",
-        options=vars(options) | {"udpipe": bool(options.udpipe)},
-        udpipe_settings=UDPIPE,
-        results=results,
-    )
-
-
-def load(language: str, n_sentences: int) -> Treebank:
-    """Sentences by part."""
-    if language == "english":
-        found = mk.datasets.load_ud_english_ewt()
-        parts = {part: found[part] for part in ("train", "dev", "test")}
-    else:
-        root = data_root(None)
-        parts = {
-            part: read_conllu(root / DUTCH.format(part))
-            for part in ("train", "dev", "test")
-        }
-    return parts | {"train": parts["train"][: n_sentences or None]}
 
 
 def fit(language: str, n_sentences: int, n_epochs: int) -> dict[str, Any]:
     """Scores, seconds, and what smaller files lose."""
     treebank = load(language, n_sentences)
-    word = Sentence.of(["a", "b"], ["X", "Y"], [2, 0], deprels=["x", "root"])
-    mk.DependencyParser(n_epochs=1, memory_limit="10MB").fit([word] * 2).predict([word])
+    warm_up()
     parser = mk.DependencyParser(n_epochs=n_epochs, random_state=0)
     began = time.process_time()
     parser.fit(treebank["train"])
@@ -112,6 +99,7 @@ def fit(language: str, n_sentences: int, n_epochs: int) -> dict[str, Any]:
         "dev": parser.evaluate(treebank["dev"])._asdict(),
         "test": test,
         "no_tags": parser.evaluate(without_tags(treebank["dev"]))._asdict(),
+        "no_tags_said": parser.untagged_score_,
         "cpu": seconds,
         "words": sum(map(len, treebank["train"])),
         "words_parsed_per_cpu_second": words / tested,
@@ -121,13 +109,11 @@ def fit(language: str, n_sentences: int, n_epochs: int) -> dict[str, Any]:
     return found
 
 
-def without_tags(sentences: list[Sentence]) -> list[Sentence]:
-    """Words alone, beside their trees."""
-    blank = [("_",) * len(s) for s in sentences]
-    return [
-        replace(s, lemmas=b, upos=b, xpos=b, feats=b)
-        for s, b in zip(sentences, blank, strict=True)
-    ]
+def warm_up() -> None:
+    """Compile before the clock starts."""
+    word = Sentence.of(["a", "b"], ["X", "Y"], [2, 0], deprels=["x", "root"])
+    mk.DependencyParser(n_epochs=1, memory_limit="10MB").fit([word] * 2).predict([word])
+    new_tagger(max_iter=1).fit(tokens([word] * 2), [np.array(word.upos)] * 2)
 
 
 def smaller(parser: Any, dev: list[Sentence]) -> dict[str, float]:
@@ -140,56 +126,61 @@ def smaller(parser: Any, dev: list[Sentence]) -> dict[str, float]:
     return {"mb": size, "uas": scores.uas, "las": scores.las}
 
 
-def udpipe(n_sentences: int, trained: str) -> dict[str, Any]:
-    """UDPipe's transition parser on Dutch; dev decides when to stop."""
-    import ufal.udpipe as ufal
-
-    treebank = load("dutch", n_sentences)
-    seconds, model_file = None, trained
-    if not trained:
-        error = ufal.ProcessingError()
-        data = [udpipe_sentences(treebank[part]) for part in ("train", "dev")]
-        nothing = ufal.Trainer.NONE
-        began = time.process_time()
-        content = ufal.Trainer.train(
-            "morphodita_parsito", *data, nothing, nothing, UDPIPE, error
-        )
-        seconds = time.process_time() - began
-        model_file = str(Path(tempfile.mkdtemp()) / "udpipe.bin")
-        Path(model_file).write_bytes(content)
-    model = ufal.Model.load(model_file)
+def tagged(language: str, n_sentences: int, n_epochs: int) -> dict[str, Any]:
+    """What `manykernels parse --tag` learns, and how right it is."""
+    treebank = load(language, n_sentences)
+    train = treebank["train"]
+    warm_up()
+    began = time.process_time()
+    tagger = new_tagger(random_state=0)
+    tagger.fit(tokens(train), [np.array(sentence.upos) for sentence in train])
+    learned = time.process_time()
+    parser = mk.DependencyParser(n_epochs=n_epochs, random_state=0)
+    parser.fit(words_and_tags(train))
     found: dict[str, Any] = {
-        part: udpipe_score(model, treebank[part])._asdict() for part in ("dev", "test")
+        "tagger_cpu": learned - began,
+        "parser_cpu": time.process_time() - learned,
     }
-    return found | {"cpu": seconds, "mb": Path(model_file).stat().st_size / 1e6}
+    for part in ("dev", "test"):
+        found[part] = evaluate_tagged(parser, treebank[part], tagger)
+        right = parser.evaluate(words_and_tags(treebank[part]))
+        found[f"{part}_gold_tags"] = right._asdict()
+    print(language, "with --tag", found, flush=True)
+    return found
 
 
-def udpipe_sentences(sentences: list[Sentence]) -> Any:
-    """The same sentences as UDPipe's."""
-    import ufal.udpipe as ufal
+def ablation(
+    language: str, n_sentences: int, n_epochs: int, seeds: Iterable[int]
+) -> list[dict[str, Any]]:
+    """Scores on dev without some templates, of arcs and of relations."""
+    treebank = load(language, n_sentences)
+    lines = []
+    for name, parts in LEFT_OUT.items():
+        arcs = without(arc_templates("standard"), parts)
+        relations = without(label_templates("standard"), parts)
+        scores = []
+        for seed in seeds:
+            parser = mk.DependencyParser(
+                arcs, label_templates=relations, n_epochs=n_epochs, random_state=seed
+            )
+            found = parser.fit(treebank["train"]).evaluate(treebank["dev"])
+            scores.append({"uas": found.uas, "las": found.las})
+        lines.append({"left_out": name, "templates": len(arcs), "scores": scores})
+        print(language, lines[-1], flush=True)
+    return lines
 
-    reader, error = ufal.InputFormat.newConlluInputFormat(), ufal.ProcessingError()
-    reader.setText(format_conllu(sentences))
-    found = ufal.Sentences()
-    while True:
-        sentence = ufal.Sentence()
-        if not reader.nextSentence(sentence, error):
-            return found
-        found.append(sentence)
 
-
-def udpipe_score(model: Any, sentences: list[Sentence]) -> ParsingScore:
-    """Attachment scores of UDPipe's trees, counted as ours are."""
-    bare = [replace(s, heads=None, deprels=("_",) * len(s)) for s in sentences]
-    trees = []
-    for sentence, other in zip(sentences, udpipe_sentences(bare), strict=True):
-        model.parse(other, model.DEFAULT)
-        words = list(other.words)[1:]
-        heads, relations = (
-            tuple(getattr(word, name) for word in words) for name in ("head", "deprel")
+def without(templates: Iterable[Any], parts: tuple[str, ...]) -> list[str]:
+    """Texts of the templates in which no word begins or ends with a part."""
+    return [
+        str(template)
+        for template in templates
+        if not any(
+            word.startswith(part) or word.endswith(part)
+            for word in str(template).split()
+            for part in parts
         )
-        trees.append(replace(sentence, heads=heads, deprels=relations))
-    return ParsingScore.of(sentences, trees)
+    ]
 
 
 def weights(n_sentences: int, n_epochs: int, C: float) -> dict[str, Any]:

@@ -23,6 +23,24 @@ PAGES = [
 ]
 
 
+# Measured before commits, or seeds, were recorded: only a new run can tell them.
+OLDER = {"commit": {"rmd_figure_3"}}
+OLDER["seeds"] = OLDER["commit"] | {
+    "smooth_wrapper",
+    "study",
+    "survival_defaults",
+}
+RESULTS = sorted((FOLDER / "results").glob("*.json"))
+
+
+@pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
+def test_results_say_which_commit_and_seeds_they_come_from(path):
+    saved = json.loads(path.read_text("utf-8"))
+    known = {"commit": saved["environment"].get("commit"), "seeds": saved.get("seeds")}
+    for what, value in known.items():
+        assert value is not None or path.stem in OLDER[what], f"no {what}"
+
+
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_pages_show_what_was_saved(scripts, path):
     """Daggers are looked at before a change is merged: they age with other code."""

@@ -43,6 +43,22 @@ def crossover(load: Load, _: str) -> Rows:
     ]
 
 
+def terms(load: Load, _: str) -> Rows:
+    """Tables of planted interactions on the GPU and on the processor beside it."""
+    head = ["columns x rows", "products", "GPU, s", "processor, s", "a look: GPU, s"]
+    return [[*head, "processor, s"]] + [
+        [
+            " x ".join(f"{int(part):,}" for part in size.split("x")),
+            f"{one['products']:,}",
+            with_quartiles(one["gpu"]),
+            two(one["processor"]["seconds"]) if "processor" in one else "-",
+            two(one["gpu"]["look"]),
+            two(one["processor"]["look"]) if "processor" in one else "-",
+        ]
+        for size, one in load("gpu_terms")["results"].items()
+    ]
+
+
 def profile(load: Load, _: str) -> Rows:
     """Where the seconds of a fit go."""
     parts = load("gpu")["results"]["profile"].items()

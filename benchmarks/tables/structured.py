@@ -137,6 +137,30 @@ def chunking(load: Load, _: str) -> Rows:
     return rows
 
 
+def chunk_choice(load: Load, _: str) -> Rows:
+    """F1 of every candidate on held-out sentences of the training set."""
+    tried = load("chunking")["validation"]
+    rows: Rows = [["candidate", "F1, held-out sentences", "training, CPU seconds"]]
+    for one in tried["Labeler"]:
+        edges = ", edges" if one["edges"] else ""
+        name = f"{one['loss']}, C = {one['C']:g}{edges}"
+        rows.append([name, f"{one['f1']:.2f}", two(one["seconds"])])
+    for one in tried["CRFSuite"]:
+        name = f"crfsuite, c1 = {one['c1']:g}, c2 = {one['c2']:g}"
+        rows.append([name, f"{one['f1']:.2f}", two(one["seconds"])])
+    return rows
+
+
+def chunk_ways(load: Load, _: str) -> Rows:
+    """F1 on the same sentences for other steps and averages."""
+    words = {"tail": "second half", "True": "all", "False": "the last model"}
+    rows: Rows = [["average of", "step", "eta0", "F1, held-out sentences"]]
+    for one in load("chunking")["validation"]["Learner"]:
+        average = words[str(one["average"])]
+        rows.append([average, one["step"], f"{one['eta0']:g}", f"{one['f1']:.2f}"])
+    return rows
+
+
 def chunk_pruning(load: Load, _: str) -> Rows:
     """Templates left by dual averaging, and what they are worth."""
     saved = load("chunking")
@@ -167,21 +191,62 @@ def parsing(load: Load, _: str) -> Rows:
     ]
 
 
+TREEBANKS = {"english": "English EWT", "dutch": "Dutch LassySmall"}
+
+
 def treebanks(load: Load, _: str) -> Rows:
     """Heads and relations, next to UDPipe."""
-    results = load("treebanks")["results"]
-    names = {
-        "english": "English EWT",
-        "dutch": "Dutch LassySmall",
-        "udpipe": "UDPipe 1, Dutch LassySmall",
-    }
-    rows: Rows = [["", "dev UAS", "dev LAS", "test UAS", "test LAS"]]
-    for key, name in names.items():
-        if key in results:
-            parts = [results[key][part] for part in ("dev", "test")]
-            cells = [f"{100 * part[s]:.2f}" for part in parts for s in ("uas", "las")]
-            rows.append([name, *cells])
+    ours, theirs = (load(name)["results"] for name in ("treebanks", "treebank_udpipe"))
+    rows: Rows = [["", "dev UAS", "dev LAS", "test UAS", "test LAS", "learned in"]]
+    for key, name in TREEBANKS.items():
+        for title, results in ((name, ours), (f"UDPipe 1, {name}", theirs)):
+            if key in results:
+                one = results[key]
+                cells = _attachments(one["dev"]) + _attachments(one["test"])
+                rows.append([title, *cells, f"{one['cpu']:,.0f} CPU s"])
     return rows
+
+
+def parse_tagged(load: Load, _: str) -> Rows:
+    """Tags, heads and relations of words alone."""
+    results = load("treebanks")["results"]
+    rows: Rows = [["", "right tags", "UAS", "LAS", "UAS, gold tags", "LAS, gold tags"]]
+    for key, name in TREEBANKS.items():
+        one = results.get(f"{key}_tagged")
+        for part in ("dev", "test") if one else ():
+            tags = f"{100 * one[part]['tags']:.2f}"
+            gold = _attachments(one[f"{part}_gold_tags"])
+            rows.append([f"{name}, {part}", tags, *_attachments(one[part]), *gold])
+    return rows
+
+
+def parser_ablation(load: Load, _: str) -> Rows:
+    """What is lost on dev without some templates, as means over seeds."""
+    results = load("treebanks")["results"]
+    names = {k: v for k, v in TREEBANKS.items() if f"{k}_ablation" in results}
+    head = ["left out", "templates of arcs"]
+    for name in names.values():
+        head += [f"{name}, UAS", f"{name}, LAS"]
+    rows: Rows = [head]
+    parts = [results[f"{name}_ablation"] for name in names]
+    for lines in zip(*parts, strict=True):
+        row = [lines[0]["left_out"], lines[0]["templates"]]
+        for line in lines:
+            row += [_spread(line["scores"], score) for score in ("uas", "las")]
+        rows.append(row)
+    return rows
+
+
+def _attachments(scores: dict[str, float]) -> list[str]:
+    return [f"{100 * scores[name]:.2f}" for name in ("uas", "las")]
+
+
+def _spread(scores: list[dict[str, float]], name: str) -> str:
+    found = [100 * one[name] for one in scores]
+    mean = sum(found) / len(found)
+    if len(found) == 1:
+        return f"{mean:.2f}"
+    return f"{mean:.2f} ({min(found):.2f} to {max(found):.2f})"
 
 
 def parser_files(load: Load, _: str) -> Rows:
@@ -208,7 +273,7 @@ def pruning(load: Load, _: str) -> Rows:
     head += ["words per CPU-second, first and second fit"]
     rows: Rows = [head]
     for name, one in results.items():
-        if name.startswith("MKL"):
+        if name.startswith(("MKL", "The paper")):
             again = [
                 fit for title, fit in results.items() if title.endswith(f"of {name}")
             ]
@@ -228,16 +293,19 @@ _PLACES = (("dev", 0), ("test", 1))
 def templates(load: Load, _: str) -> Rows:
     """The strongest templates by MKL and by the SVM."""
     saved = load("parsing")
-    results = saved["results"]
-    whole = results[f"SVM, {saved['templates']} templates"]
+    results = dict(saved["results"])
+    for judge in ("MKL", "SVM"):  # all of them need no judge
+        whole = f"SVM, {saved['templates']} templates"
+        results[f"{whole} by {judge}"] = results[whole]
     head = ["templates", "by MKL, dev", "by SVM, dev"]
     head += [f"by {judge}, test, no punctuation" for judge in ("MKL", "SVM")]
     rows: Rows = [head]
     for size in [size for size, _ in saved["figure"]["MKL"]]:
         pair = [
-            results.get(f"SVM, {size} templates by {judge}", whole)
-            for judge in ("MKL", "SVM")
+            results.get(f"SVM, {size} templates by {judge}") for judge in ("MKL", "SVM")
         ]
-        cells = [_scores(one, place)[0] for place in _PLACES for one in pair]
+        cells = [
+            _scores(one, place)[0] if one else "" for place in _PLACES for one in pair
+        ]
         rows.append([size, *cells])
     return rows
