@@ -54,13 +54,14 @@ def here():
 def test_processes_find_what_threads_find(client, here):
     X, parts, one = here
     model = mk.MKLClassifier(loss="log", **COMMON).fit(*parts)
-    assert model.objective_ == pytest.approx(one.objective_, rel=1e-9)
+    assert model.objective_ == pytest.approx(one.objective_, rel=1e-7)
     lazy = model.predict_proba(parts[0])
     np.testing.assert_allclose(lazy.compute(), one.predict_proba(X), atol=1e-3)
 
 
 def test_a_worker_is_killed_in_the_middle_of_a_fit(client, here):
-    _, parts, one = here
+    _, parts, _ = here
+    one = mk.MKLClassifier(loss="log", **COMMON).fit(*parts)
     killed = []
 
     def kill(line):
@@ -165,6 +166,24 @@ def test_the_command_line_starts_workers_of_its_own(here, tmp_path):
     assert mk.load(path).classes_.tolist() == [0, 1]
 
 
+def spilled(dask_worker):
+    """How many results a worker has written to its disk."""
+    return len(dask_worker.data.slow) if hasattr(dask_worker.data, "slow") else 0
+
+
+def test_a_worker_that_is_full_spills_and_the_fit_goes_on():
+    """Other people's data fill most of the only worker's memory."""
+    full = {**PROCESSES, "n_workers": 1, "memory_limit": "1GB"}
+    X, y = table(4000)
+    with dask.config.set(QUICK), LocalCluster(**full) as cluster, Client(cluster) as me:
+        ballast = [me.submit(np.ones, 6_000_000 + k) for k in range(14)]
+        me.gather([me.submit(len, one) for one in ballast])
+        model = mk.MKLClassifier(loss="log", **COMMON | {"tol": 1e-3})
+        model.fit(in_parts(X, 8), in_parts(y, 8))
+        assert sum(me.run(spilled).values()) > 0
+        assert model.duality_gap_ <= 1e-3 * model.objective_
+
+
 def too_large(block):
     ballast = np.ones(200_000_000)  # twice the limit of a worker
     time.sleep(1.0)
@@ -199,5 +218,5 @@ def test_a_lost_scheduler(here, tmp_path):
     seen = []
     model = mk.MKLClassifier(**settings, callback=seen.append).fit(*parts)
     assert seen[0].epoch in (2, 3)  # the state of the second may have come too soon
-    assert model.objective_ == pytest.approx(one.objective_, rel=1e-9)
+    assert model.objective_ == pytest.approx(one.objective_, rel=1e-7)
     assert model.duality_gap_ <= 1e-7 * model.objective_

@@ -1,7 +1,9 @@
 """Which rows are held where not all can be, and how often rows are made."""
 
 import ctypes
+import logging
 import pickle
+import re
 from types import SimpleNamespace
 
 import dask
@@ -13,9 +15,15 @@ import manykernels as mk
 from manykernels.distributed import memory
 from manykernels.distributed.engine import Engine
 from manykernels.distributed.focus import Focus, chances, join_rows, row_heights
-from manykernels.distributed.newton import NearSystem
+from manykernels.distributed.near import NearSystem
 from manykernels.distributed.rows import Block, HeldRows
-from manykernels.distributed.sums import bend_over, pass_over, scores_at
+from manykernels.distributed.sums import (
+    SCALES,
+    Correction,
+    bend_over,
+    pass_over,
+    scores_at,
+)
 from tests.distributed.data import COMMON, in_parts, table
 
 
@@ -55,10 +63,11 @@ def test_a_fifth_of_the_rows_has_nearly_the_curvature_of_all():
     for seed in range(5):
         sources = [Given(part, k) for k, part in enumerate(parts)]
         focus = Focus(Engine(), sources, loss, rows, 3000, 600, 2, seed)
-        held = join_rows(dask.compute(*focus.rows_at(w)))
+        sums = focus.draw(w)
+        held = join_rows(dask.compute(*focus.held))
         assert 450 < len(held.bound) < 650
         assert held.bound.max() < 2.5 * 3000 / 600  # not much above a plain sample's
-        assert focus.rows_at(0.0 * w) is focus.rows_at(w)
+        np.testing.assert_allclose(sums.gradient, pass_over(rows, loss, w).gradient)
         scales = np.linalg.eigvals(np.linalg.solve(whole, curvature(held, loss, w)))
         errors.append(np.abs(scales.real - 1.0).max())
     assert np.median(errors) < 0.2
@@ -78,6 +87,78 @@ def test_the_system_of_the_sample_is_solved(light):
     system = NearSystem(G.astype(np.float32), np.sqrt(weights))
     expected = np.linalg.solve(np.eye(8) + G * weights.T, rest)
     np.testing.assert_allclose(system.solve(rest), expected, atol=1e-4)
+
+
+class Told(logging.Handler):
+    """What a fit says."""
+
+    def __init__(self):
+        super().__init__()
+        self.said = []
+
+    def emit(self, record):
+        self.said.append(record.getMessage())
+
+    @property
+    def passes(self):
+        """Over all rows, and over those held."""
+        last = next(text for text in reversed(self.said) if text.startswith("pass"))
+        return [int(number) for number in re.findall(r"(\d+) over", last)]
+
+
+@pytest.fixture
+def told():
+    logger = logging.getLogger("manykernels.distributed")
+    handler, level = Told(), logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    yield handler
+    logger.removeHandler(handler)
+    logger.setLevel(level)
+
+
+LOSSES = ["log", "squared_hinge", "smoothed_hinge"]
+
+
+@pytest.mark.parametrize("p", [1.0, 1.1, 2.0])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_third_of_the_rows_in_memory_needs_few_passes(loss, p, told):
+    X, y = table(3000)
+    parts, settings = (in_parts(X, 5), in_parts(y, 5)), {**COMMON, "tol": 1e-3}
+    one = mk.MKLClassifier(loss=loss, p=p, **settings).fit(*parts)
+    model = mk.MKLClassifier(loss=loss, p=p, memory_limit=288_000, **settings)
+    model.fit(*parts)  # 1000 rows of 36 columns in float64
+    assert model.duality_gap_ <= 1e-3 * model.objective_
+    assert model.objective_ == pytest.approx(one.objective_, rel=2e-3)
+    assert told.passes[0] == model.n_iter_ <= 12
+    assert not any("do not help" in text for text in told.said)
+
+
+def test_too_few_rows_in_memory_and_all_rows_are_asked(told):
+    X, y = table(2000)
+    parts, settings = (in_parts(X, 5), in_parts(y, 5)), {**COMMON, "tol": 1e-3}
+    model = mk.MKLClassifier(loss="squared_hinge", memory_limit=6_000, **settings)
+    model.set_params(C=1e4).fit(*parts)  # 20 rows
+    assert any("do not help" in text for text in told.said)
+    assert model.duality_gap_ <= 1e-3 * model.objective_
+
+
+def test_a_correction_makes_held_losses_those_of_all_rows_at_its_center():
+    rows, w = rows_and_point(300)
+    loss, part = mk.losses.Softmax(), HeldRows(*(v[::3] for v in vars(rows).values()))
+    there = w + 0.1
+    whole, here = pass_over(rows, loss, w), pass_over(part, loss, w)
+    fix = Correction(w, whole.gradient - here.gradient, whole.loss - here.loss)
+    found = fix.added_to(here, w)
+    assert found.loss == pytest.approx(whole.loss)
+    np.testing.assert_allclose(found.gradient, whole.gradient)
+    # Young's inequality with the conjugate, and equality at the center.
+    conjugate = found.conjugates[SCALES == 1.0][0]
+    pairing = np.vdot(found.gradient, w)
+    assert found.loss + conjugate == pytest.approx(pairing)
+    other = fix.added_to(pass_over(part, loss, there), there)
+    assert other.loss + conjugate >= np.vdot(found.gradient, there)
+    assert np.isinf(found.conjugates[SCALES != 1.0]).all()
 
 
 def test_what_makes_rows_and_targets_runs_once_for_both():

@@ -6,13 +6,16 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
 from manykernels.base.arrays import Array
 from manykernels.distributed.engine import Engine
+from manykernels.distributed.near import NearRows
 from manykernels.distributed.rows import HeldRows, SourceRows
+from manykernels.distributed.sums import Sums, add_sums, block_sums, no_sums
 from manykernels.losses import Loss
 
 logger = logging.getLogger(__name__)
@@ -39,13 +42,19 @@ class Focus:
         All rows, as `SourceRows`.
     loss : Loss
     near : HeldRows
-        A sample of them, from which the rate is found; `near_held` are as many of
-        those held.
+        A sample of them, from which the rate is found.
     n_rows, room : int
         All rows, and those that may be held.
     n_shards : int
         In which they are held.
     seed : int
+
+    Attributes
+    ----------
+    held : list of tasks
+        Once they are drawn.
+    near_held : NearRows or None
+        Some of them here.
     """
 
     engine: Engine
@@ -57,31 +66,33 @@ class Focus:
     n_shards: int
     seed: int
     held: list[Any] = field(default_factory=list)
-    near_held: HeldRows | None = None
+    near_held: NearRows | None = None
 
-    def rows_at(self, w: Array) -> list[Any]:
-        """Rows drawn at w, in memory; at any later w the same."""
-        if not self.held:
-            began = time.perf_counter()
-            rule = self._rule(w)
-            parts = [
-                self.engine.task(drawn_rows, source, self.loss, rule, self.seed)
-                for source in self.sources
-            ]
-            edges = np.linspace(0, len(parts), self.n_shards + 1).astype(int)
-            groups = [parts[a:b] for a, b in zip(edges, edges[1:], strict=False)]
-            self.held = self.engine.held(
-                [self.engine.task(join_rows, group) for group in groups if group]
-            )
-            counts = [self.engine.task(count_rows, rows) for rows in self.held]
-            count = self.engine.total(counts, sum)
-            self.near_held = self._taken(count)
-            logger.info(
-                "features of %d rows that bend most are held, drawn in %.1f s",
-                count,
-                time.perf_counter() - began,
-            )
-        return self.held
+    def draw(self, w: Array) -> Sums:
+        """Draw rows at w and hold them; the sums of all rows at w come with them."""
+        began = time.perf_counter()
+        rule = self._rule(w)
+        parts = [
+            self.engine.task(drawn_rows, source, self.loss, rule, self.seed)
+            for source in self.sources
+        ]
+        edges = np.linspace(0, len(parts), self.n_shards + 1).astype(int)
+        groups = [parts[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+        both = [self.engine.task(join_drawn, group) for group in groups if group]
+        # Begun together, lest rows are read twice.
+        halves = [self.engine.task(itemgetter(k), one) for k in (0, 1) for one in both]
+        ready = self.engine.held(halves)
+        self.held, sums = ready[: len(both)], ready[len(both) :]
+        found: Sums = self.engine.total(sums, add_sums)
+        counts = [self.engine.task(count_rows, rows) for rows in self.held]
+        count = self.engine.total(counts, sum)
+        self.near_held = NearRows(self._taken(count), 1.0)
+        logger.info(
+            "features of %d rows that bend most are held, drawn in %.1f s",
+            count,
+            time.perf_counter() - began,
+        )
+        return found
 
     def _taken(self, count: int) -> HeldRows:
         """Some of the rows held, here."""
@@ -117,19 +128,30 @@ def chances(heights: Array, least: float, rate: float) -> Array:
     return np.minimum(1.0, rate * np.maximum(heights, least))
 
 
-def drawn_rows(rows: SourceRows, loss: Loss, rule: Any, seed: int) -> HeldRows:
-    """Rows of one shard with their features; the same ones whoever draws them."""
+def drawn_rows(
+    rows: SourceRows, loss: Loss, rule: Any, seed: int
+) -> tuple[HeldRows, Sums]:
+    """Rows of one shard with their features, the same ones whoever draws them.
+
+    And the sums over all its rows.
+    """
     w, least, rate = rule
     first = rows.pieces[0].number if rows.pieces else 0
     rng = np.random.default_rng([seed, first])
-    n_outputs = w.shape[1]
-    found = [no_rows(rows, n_outputs)]
+    found, sums = [no_rows(rows, w.shape[1])], [no_sums(w)]
     for block in rows.blocks():
         chance = chances(row_heights(block.phi, block, loss, w), least, rate)
         taken = np.flatnonzero(rng.random(len(chance)) < chance)
         bound = block.bound[taken] / chance[taken]
         found.append(HeldRows(block.phi[taken], block.target[taken], bound))
-    return join_rows(found)
+        sums.append(block_sums(block, loss, w))
+    return join_rows(found), add_sums(sums)
+
+
+def join_drawn(parts: Sequence[tuple[HeldRows, Sums]]) -> tuple[HeldRows, Sums]:
+    """Some shards as one."""
+    rows, sums = zip(*parts, strict=True)
+    return join_rows(rows), add_sums(sums)
 
 
 def no_rows(rows: SourceRows, n_outputs: int) -> HeldRows:

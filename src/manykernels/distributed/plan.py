@@ -21,6 +21,7 @@ from manykernels.base.machine import parse_bytes
 from manykernels.base.tables import table_rows
 from manykernels.distributed.engine import Engine
 from manykernels.distributed.focus import Focus
+from manykernels.distributed.near import NearRows
 from manykernels.distributed.partitions import Partitions, in_partition
 from manykernels.distributed.problem import PartitionedProblem
 from manykernels.distributed.rows import (
@@ -184,57 +185,48 @@ class Plan:
         near = near_rows(reader, sample, targets, C)
         (shared,) = engine.held([engine.shared(reader)])
         row_bytes = reader.n_columns * self.kernels.dtype.itemsize
-        sources = self._sources(shared, C, row_bytes, None)
+        sources = self._sources(shared, C, row_bytes)
         room = int(budget / row_bytes)
-        factor, focus = 1.0, None
+        focus = None
         if room >= self.n_rows:
-            held = shards = self._held(sources)
+            shards = self._held(sources)
         else:
-            shards, drawn = sources, self._drawn(room)
-            held = self._held(self._sources(shared, C, row_bytes, drawn))
-            factor = self.n_rows / len(drawn)
-            sizes = (self.n_rows, room, len(held))
-            focus = Focus(engine, sources, loss, near, *sizes, self.seed)
+            n_held = max(engine.n_tasks(), -(-room * row_bytes // SHARD_BYTES))
+            sizes = (self.n_rows, room, min(n_held, len(sources)))
+            shards, focus = (
+                sources,
+                Focus(engine, sources, loss, near, *sizes, self.seed),
+            )
         logger.info(
-            "features of %d of %d rows are held, %.3g GB in %d shards; others are made "
-            "in every pass",
+            "features of %d of %d rows are held, %.3g GB; others are made anew",
             *(min(room, self.n_rows), self.n_rows),
-            *(min(room, self.n_rows) * row_bytes / 1e9, len(held)),
+            min(room, self.n_rows) * row_bytes / 1e9,
         )
         return PartitionedProblem(
             engine,
             shards,
-            held,
-            factor,
             self.kernels.n_feature_columns(),
             targets.n_outputs,
             loss,
             LpGroupNorm(float(estimator.p)),
             C,
             targets.total,
-            near,
-            C * targets.total / float(near.bound.sum()),
+            NearRows(near, C * targets.total / float(near.bound.sum())),
             focus,
         )
 
-    def _sources(
-        self, reader: Any, C: float, row_bytes: int, drawn: np.ndarray | None
-    ) -> list[Any]:
-        """Shards of whole partitions, small ones joined; or of drawn rows in them."""
-        chosen: list[Any] = [None] * len(self.parts)
-        if drawn is not None:
-            chosen = self._by_partition(drawn)
+    def _sources(self, reader: Any, C: float, row_bytes: int) -> list[Any]:
+        """Shards of whole partitions, small ones joined."""
         targets = self.engine.shared(self.targets)
         pieces = [
-            self.engine.task(read_piece, k, *part, targets, chosen[k])
+            self.engine.task(read_piece, k, *part, targets)
             for k, part in enumerate(
                 zip(self.tables, self.parts.targets, self.parts.weights, strict=True)
             )
         ]
-        sizes = self.targets.sizes if drawn is None else list(map(len, chosen))
         # At least a few for every worker, else some have nothing to do.
-        enough = min(SHARD_BYTES // row_bytes, sum(sizes) // self.engine.n_tasks())
-        groups = in_groups(sizes, max(1, enough))
+        enough = min(SHARD_BYTES // row_bytes, self.n_rows // self.engine.n_tasks())
+        groups = in_groups(self.targets.sizes, max(1, enough))
         return [
             self.engine.task(read_shard, reader, C, *(pieces[k] for k in group))
             for group in groups
@@ -252,7 +244,7 @@ class Plan:
         Not the partitions, and not how far the fit should go.
         """
         digest = hashlib.blake2b(digest_size=16)
-        near, estimator = problem.near, self.estimator
+        near, estimator = problem.near.rows, self.estimator
         settings = (estimator.p, problem.C, problem.n_outputs, type(solver).__name__)
         feed(digest, [self.kernels, repr(problem.loss), *map(repr, settings)])
         feed(digest, [self.n_rows, f"{problem.total_weight:.9g}"])
@@ -317,7 +309,7 @@ def dual_rows(
     C: float,
 ) -> np.ndarray:
     """-b loss'(Phi w) of the rows of partition k."""
-    piece = read_piece(k, table, y, weight, targets, None)
+    piece = read_piece(k, table, y, weight, targets)
     parts = [np.empty((0, w.shape[1]))]
     for phi, target, bound in SourceRows(reader, [piece], C).blocks():
         scores = phi.astype(np.float64) @ w

@@ -20,15 +20,16 @@ from manykernels.base.arrays import Array, Index
 from manykernels.device import NUMPY
 from manykernels.distributed.engine import Engine
 from manykernels.distributed.focus import Focus
+from manykernels.distributed.near import NearRows
 from manykernels.distributed.sums import (
     SCALES,
+    Correction,
     Sums,
     add_arrays,
     add_sums,
     bend_over,
     pass_over,
     scores_at,
-    times_sums,
 )
 from manykernels.losses import Loss
 from manykernels.norms import LpGroupNorm
@@ -48,42 +49,33 @@ class PartitionedProblem(Objective):
     ----------
     engine : Engine
     shards : list of tasks
-        All rows.
-    held : list of tasks
-        Rows with features in memory: all of them, or a sample for the first solution.
-    held_factor : float
-        What the losses of the held rows are multiplied with to stand for all.
+        All rows; with their features unless there is a focus.
     widths : list of int
         Columns of the features of every kernel.
     n_outputs : int
     loss, norm, C : as in `Problem`
     total_weight : float
-    near : HeldRows
+    near : NearRows
         Sampled rows in this process, by which Newton's systems are preconditioned.
-    near_factor : float
-        The same as `held_factor` for them.
     focus : Focus or None
-        Which rows to hold for the curvature in place of the sample.
-    factor : float
-        The same for the rows of `shards`: 1 where they are all rows.
+        Which rows to hold where there is no room for the features of all.
+    correction : Correction or None
+        What is added to the losses, if these are not all rows.
     whole : bool
         Whether they are.
     """
 
     engine: Engine
     shards: Sequence[Any]
-    held: list[Any]
-    held_factor: float
     widths: Sequence[int]
     n_outputs: int
     loss: Loss
     norm: LpGroupNorm
     C: float
     total_weight: float
-    near: Any
-    near_factor: float
+    near: NearRows
     focus: Focus | None = None
-    factor: float = 1.0
+    correction: Correction | None = None
     whole: bool = True
     passes: list[int] = field(default_factory=lambda: [0, 0])  # over all, over held
 
@@ -111,17 +103,31 @@ class PartitionedProblem(Objective):
     @property
     def holds_all(self) -> bool:
         """Whether the features of all rows are in memory."""
-        return self.held is self.shards
+        return self.focus is None
 
     def zero(self) -> Expansion:
         """The model that scores everything zero."""
         coef = np.zeros((self.n_columns, self.n_outputs))
         return Expansion(coef, self.norm.uniform_weights(self.n_blocks))
 
-    def on_held(self) -> PartitionedProblem:
-        """The problem on the held rows, each standing for several."""
-        factor = self.held_factor
-        return replace(self, shards=self.held, factor=factor, focus=None, whole=False)
+    def on_held(self, w: Array) -> PartitionedProblem:
+        """The problem on rows that are drawn at w, the first time, and held."""
+        focus = self.focus
+        assert focus is not None
+        near = focus.near_held
+        if near is None:
+            focus.draw(w)
+            near = focus.near_held
+        assert near is not None
+        return replace(self, shards=focus.held, near=near, focus=None, whole=False)
+
+    def without_focus(self) -> PartitionedProblem:
+        """The same, with products that are passes over all rows, held or not."""
+        return replace(self, focus=None)
+
+    def w_of(self, model: Expansion) -> Array:
+        """w = D z."""
+        return self.spread(model.weights) * model.coef
 
     def spread(self, weights: Array) -> Array:
         """A number per kernel as one per column of Phi, to multiply with."""
@@ -136,7 +142,9 @@ class PartitionedProblem(Objective):
         """One pass over all rows."""
         began = time.perf_counter()
         self.passes[not self.whole] += 1
-        found = times_sums(self.factor, self._added(self.shards, w))
+        found = self._passed(w)
+        if self.correction is not None:
+            found = self.correction.added_to(found, w)
         logger.info(
             "pass over %s rows in %.1f s; so far %d over all, %d over those held",
             "all" if self.whole else "held",
@@ -145,56 +153,39 @@ class PartitionedProblem(Objective):
         )
         return found
 
-    def bend_at(self, w: Array) -> Callable[[Array], Array]:
-        """The curvature of all losses at w as a map of directions, from held rows."""
-        held, factor = self._bending_at(w)
-        shared = self.engine.shared(w)
-        scores = self.engine.held(
-            [self.engine.task(scores_at, part, shared) for part in held]
-        )
-
-        def bend(moves: Array) -> Array:
-            self.passes[1] += 1
-            stack = self.engine.shared(moves.reshape(-1, *w.shape))
-            tasks = [
-                self.engine.task(bend_over, part, own, self.loss, stack)
-                for part, own in zip(held, scores, strict=True)
-            ]
-            found = self.engine.total(tasks, add_arrays)
-            return factor * found.reshape(moves.shape)
-
-        return bend
-
-    def sampled(self) -> tuple[Any, float]:
-        """Rows in this process for a preconditioner, and what each stands for."""
-        if self.focus is not None and self.focus.near_held is not None:
-            return self.focus.near_held, 1.0
-        return self.near, self.near_factor
-
-    def held_gradient(self, w: Array) -> Array:
-        """The derivative of L by the rows held for the curvature alone."""
-        held, factor = self._bending_at(w)
-        self.passes[1] += 1
-        return factor * self._added(held, w).gradient
-
-    def _added(self, shards: Sequence[Any], w: Array) -> Sums:
+    def _passed(self, w: Array) -> Sums:
+        """What a pass adds up; the first over rows that are not held draws those."""
+        if self.focus is not None and self.focus.near_held is None:
+            return self.focus.draw(w)
         shared = self.engine.shared(w)
         tasks = [
-            self.engine.task(pass_over, part, self.loss, shared) for part in shards
+            self.engine.task(pass_over, part, self.loss, shared) for part in self.shards
         ]
         found: Sums = self.engine.total(tasks, add_sums)
         return found
 
-    def _bending_at(self, w: Array) -> tuple[list[Any], float]:
-        """Held rows for products with the curvature, and their factor."""
-        if self.focus is None:
-            return self.held, self.held_factor
-        self.held.clear()  # room for those that take its place
-        return self.focus.rows_at(w), 1.0
+    def bend_at(self, w: Array) -> Callable[[Array], Array]:
+        """The curvature of all losses at w as a map of directions."""
+        shared = self.engine.shared(w)
+        scores = self.engine.held(
+            [self.engine.task(scores_at, part, shared) for part in self.shards]
+        )
+
+        def bend(moves: Array) -> Array:
+            self.passes[not self.whole] += 1
+            stack = self.engine.shared(moves.reshape(-1, *w.shape))
+            tasks = [
+                self.engine.task(bend_over, part, own, self.loss, stack)
+                for part, own in zip(self.shards, scores, strict=True)
+            ]
+            found: Array = self.engine.total(tasks, add_arrays)
+            return found.reshape(moves.shape)
+
+        return bend
 
     def objective(self, model: Expansion) -> float:
         """The primal value of a model, by one pass."""
-        w = self.spread(model.weights) * model.coef
+        w = self.w_of(model)
         return self.primal_of(self.reg * self.sums(w).loss, self.block_norms(w))
 
     def duality_gap(self, model: Expansion, dual_coef: Array | None = None) -> float:
@@ -202,8 +193,16 @@ class PartitionedProblem(Objective):
 
         Another w than the model's, at which their dual points serve better.
         """
-        w = self.spread(model.weights) * model.coef if dual_coef is None else dual_coef
+        w = self.w_of(model) if dual_coef is None else dual_coef
         return self.objective(model) - self.dual_bound(PartitionLosses(self), w)
+
+    def bound_on_ray(
+        self, mean_conjugate: Callable[[float], float], limit: float, theta_norms: Array
+    ) -> float:
+        """As always; a correction leaves the point itself alone."""
+        if self.correction is None:
+            return super().bound_on_ray(mean_conjugate, limit, theta_norms)
+        return -mean_conjugate(1.0) - self.reg * self.norm.dual_value(theta_norms)
 
     def dual_bound(self, losses: PartitionLosses, w: Array) -> float:
         """The best dual value that the gradients at w offer."""

@@ -142,16 +142,10 @@ def block_rows(n_columns: int) -> int:
     return max(64, BLOCK_BYTES // (8 * max(1, n_columns)))
 
 
-def read_piece(
-    number: int, table: Any, y: Any, weight: Any, targets: Targets, chosen: Any
-) -> Piece:
-    """One partition with its targets; with `chosen`, some of its rows only."""
+def read_piece(number: int, table: Any, y: Any, weight: Any, targets: Targets) -> Piece:
+    """One partition with its targets."""
     require_rows(number, table, len(y))
-    rows = in_partition(number, targets.code, y, weight)
-    if chosen is not None:
-        here = np.isin(rows.kept, chosen, assume_unique=True)
-        rows = Coded(*(values[here] for values in rows))
-    return Piece(number, table, rows)
+    return Piece(number, table, in_partition(number, targets.code, y, weight))
 
 
 def require_rows(number: int, table: Any, n_rows: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from manykernels.hot.svrg import Rule, Snapshot
 from manykernels.losses import Loss
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers.problem import Problem, require_lasting_weights
+from manykernels.solvers.smooth import TruncatedNewton
 from manykernels.solvers.smooth.newton import Point
 from manykernels.solvers.svrg.epoch import FeatureSource, importance, run_epoch
 
@@ -38,11 +39,13 @@ class PartitionedSVRG(PartitionedNewton):
     def solve(self, problem: Any, *others: Any) -> Any:
         """Solve to the relative gap `tol`, or until `max_iter` rounds are spent."""
         require_lasting_weights(problem, "svrg")
-        # Epochs want rows as they come, not those that bend most.
-        return super().solve(replace(problem, focus=None), *others)
+        return super().solve(problem, *others)
 
-    def _rounds(self, problem: Any, start: Any, settings: Any) -> Any:
-        return EpochRounds(problem, start, settings)
+    def rounds(self, problem: Any, start: Any) -> Any:
+        """The search, by what workers can hold."""
+        if not problem.holds_all:
+            return super().rounds(problem, start)
+        return EpochRounds(problem, start, TruncatedNewton(self.tol, self.max_iter))
 
 
 class EpochRounds(PartitionedRounds):
@@ -60,12 +63,12 @@ class EpochFrozen(PartitionedFrozen):
     def _direction(self, point: Point, residual: float) -> tuple[Array, Array]:
         self.products += 1
         problem, engine = self.problem, self.problem.engine
-        seed = np.random.SeedSequence(self.products).generate_state(len(problem.held))
+        seed = np.random.SeedSequence(self.products).generate_state(len(problem.shards))
         both = engine.shared((point.coef, point.dual))
         settings = (self.kernel.weights, problem.widths, problem.loss, problem.reg)
         tasks = [
             engine.task(epoch_over, rows, both, *settings, int(seed[k]))
-            for k, rows in enumerate(problem.held)
+            for k, rows in enumerate(problem.shards)
         ]
         total = engine.total(tasks, add_arrays)
         move = total[:-1] / total[-1:, :1] - point.coef

@@ -139,7 +139,7 @@ class Labels(Targets):
         """Classes, and the temperature of probabilities by the sampled rows."""
         estimator.classes_ = self.classes
         estimator._labels = SupportLabels(np.empty(0, np.int64), np.empty(0))
-        near, temperature = problem.near, 1.0
+        near, temperature = problem.near.rows, 1.0
         if not problem.loss.scores_are_logits:
             scores = near.phi.astype(np.float64) @ w
             temperature = fit_temperature(scores, near.target, near.bound)
