@@ -62,7 +62,7 @@ def test_a_fifth_of_the_rows_has_nearly_the_curvature_of_all():
     errors = []
     for seed in range(5):
         sources = [Given(part, k) for k, part in enumerate(parts)]
-        focus = Focus(Engine(), sources, loss, rows, 3000, 600, 2, seed)
+        focus = Focus(Engine(), sources, [], loss, rows, 3000, 600, 2, seed)
         sums = focus.draw(w)
         held = join_rows(dask.compute(*focus.held))
         assert 450 < len(held.bound) < 650

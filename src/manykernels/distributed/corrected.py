@@ -18,9 +18,9 @@ from manykernels.solvers.weights import DualMixture, anderson
 
 logger = logging.getLogger(__name__)
 
-INNER_SHARE = 0.1  # of the gap, that a problem on held rows may leave unsolved
+INNER_SHARE = 0.3  # of the gap, that a problem on held rows may leave unsolved
 LEAST_SHARE = 0.2  # of the tolerance, below which it need not be solved
-FIRST_ROUNDS = 2  # of weights, while the start is all that is known of other rows
+FIRST_ROUNDS = 1  # of weights, while little is known of the rows that are not held
 REMEMBERED = 5  # rounds whose solutions are combined
 TOO_FAR = 1.1  # of the smallest objective so far, from where a move is taken back
 NEAREST, FARTHEST = 0.1, 0.7  # of such a move, that may be kept

@@ -40,6 +40,8 @@ class Focus:
     engine : Engine
     sources : list of tasks
         All rows, as `SourceRows`.
+    sample : list of tasks
+        Of as many as may be held, drawn at random: for the first solution.
     loss : Loss
     near : HeldRows
         A sample of them, from which the rate is found.
@@ -59,6 +61,7 @@ class Focus:
 
     engine: Engine
     sources: Sequence[Any]
+    sample: Sequence[Any]
     loss: Loss
     near: HeldRows
     n_rows: int

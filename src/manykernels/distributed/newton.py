@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -35,6 +35,7 @@ MOST_COLUMNS = 6000  # of a preconditioner, which is a dense matrix of them
 MANY_PRODUCTS = 40  # for one direction: the preconditioner is too old
 START_ROWS = 2500  # at most, for a first solution in this process
 START_TOL = 0.02  # relative gap on sampled rows, from where others go on
+HELD_TOL = 0.05  # relative gap on rows that can be held, from where all go on
 
 
 @dataclass(frozen=True)
@@ -68,12 +69,20 @@ class PartitionedNewton:
         """Solve to the relative gap `tol`, or until `max_iter` rounds are spent."""
         resumed = checkpoint is not None and checkpoint.load() is not None
         if start is None and not resumed:
-            start = sampled_start(problem)
+            start = self._start(problem)
         start = start or problem.zero()
         rounds = self.rounds(problem, start)
         return run(
             rounds, start, tol=self.tol, callback=callback, checkpoint=checkpoint
         )
+
+    def _start(self, problem: PartitionedProblem) -> Expansion:
+        """Solutions for the sampled rows here, then for as many as workers can hold."""
+        start = sampled_start(problem)
+        if problem.holds_all:
+            return start
+        first = replace(self, tol=max(self.tol, HELD_TOL))
+        return first.solve(problem.on_sample(), start).model
 
     def rounds(self, problem: Any, start: Expansion) -> Any:
         """The search, by what workers can hold."""

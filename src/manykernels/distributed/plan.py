@@ -177,12 +177,12 @@ class Plan:
             kernels = estimator._fit_kernels(*data, precise)
         return kernels.restrict(NO_ROWS)
 
-    def _problem(self, sample: Sample, loss: Loss, budget: float) -> PartitionedProblem:
+    def _problem(self, rows: Sample, loss: Loss, budget: float) -> PartitionedProblem:
         """Shards with features in memory, as many as the budget allows."""
         estimator, targets, engine = self.estimator, self.targets, self.engine
         self.reader = reader = FeatureReader(self._reading_shell(), self.kernels)
         C = float(estimator.C)
-        near = near_rows(reader, sample, targets, C)
+        near = near_rows(reader, rows, targets, C)
         (shared,) = engine.held([engine.shared(reader)])
         row_bytes = reader.n_columns * self.kernels.dtype.itemsize
         sources = self._sources(shared, C, row_bytes)
@@ -191,12 +191,10 @@ class Plan:
         if room >= self.n_rows:
             shards = self._held(sources)
         else:
-            n_held = max(engine.n_tasks(), -(-room * row_bytes // SHARD_BYTES))
-            sizes = (self.n_rows, room, min(n_held, len(sources)))
-            shards, focus = (
-                sources,
-                Focus(engine, sources, loss, near, *sizes, self.seed),
-            )
+            sample = self._sources(shared, C, row_bytes, self._drawn(room))
+            sizes = (self.n_rows, room, len(sample))
+            focus = Focus(engine, sources, sample, loss, near, *sizes, self.seed)
+            shards = sources
         logger.info(
             "features of %d of %d rows are held, %.3g GB; others are made anew",
             *(min(room, self.n_rows), self.n_rows),
@@ -215,18 +213,24 @@ class Plan:
             focus,
         )
 
-    def _sources(self, reader: Any, C: float, row_bytes: int) -> list[Any]:
-        """Shards of whole partitions, small ones joined."""
+    def _sources(
+        self, reader: Any, C: float, row_bytes: int, drawn: np.ndarray | None = None
+    ) -> list[Any]:
+        """Shards of whole partitions, small ones joined; or of drawn rows in them."""
+        chosen: list[Any] = [None] * len(self.parts)
+        if drawn is not None:
+            chosen = self._by_partition(drawn)
         targets = self.engine.shared(self.targets)
         pieces = [
-            self.engine.task(read_piece, k, *part, targets)
+            self.engine.task(read_piece, k, *part, targets, chosen[k])
             for k, part in enumerate(
                 zip(self.tables, self.parts.targets, self.parts.weights, strict=True)
             )
         ]
+        sizes = self.targets.sizes if drawn is None else list(map(len, chosen))
         # At least a few for every worker, else some have nothing to do.
-        enough = min(SHARD_BYTES // row_bytes, self.n_rows // self.engine.n_tasks())
-        groups = in_groups(self.targets.sizes, max(1, enough))
+        enough = min(SHARD_BYTES // row_bytes, sum(sizes) // self.engine.n_tasks())
+        groups = in_groups(sizes, max(1, enough))
         return [
             self.engine.task(read_shard, reader, C, *(pieces[k] for k in group))
             for group in groups

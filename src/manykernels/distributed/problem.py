@@ -21,6 +21,7 @@ from manykernels.device import NUMPY
 from manykernels.distributed.engine import Engine
 from manykernels.distributed.focus import Focus
 from manykernels.distributed.near import NearRows
+from manykernels.distributed.rows import HeldRows, sum_bounds
 from manykernels.distributed.sums import (
     SCALES,
     Correction,
@@ -120,6 +121,26 @@ class PartitionedProblem(Objective):
             near = focus.near_held
         assert near is not None
         return replace(self, shards=focus.held, near=near, focus=None, whole=False)
+
+    def on_sample(self) -> PartitionedProblem:
+        """The problem of a plain sample for itself, as if there were no other rows."""
+        assert self.focus is not None
+        engine, near = self.engine, self.near.rows
+        held = engine.held(
+            [
+                engine.task(HeldRows.of, source, self.n_outputs)
+                for source in self.focus.sample
+            ]
+        )
+        total = engine.total([engine.task(sum_bounds, rows) for rows in held], sum)
+        return replace(
+            self,
+            shards=held,
+            total_weight=total / self.C,
+            near=NearRows(near, total / float(near.bound.sum())),
+            focus=None,
+            whole=False,
+        )
 
     def without_focus(self) -> PartitionedProblem:
         """The same, with products that are passes over all rows, held or not."""

@@ -137,15 +137,26 @@ class HeldRows:
             yield Block(self.phi[part], self.target[part], self.bound[part])
 
 
+def sum_bounds(rows: HeldRows) -> float:
+    """The sum of all b_i."""
+    return float(rows.bound.sum())
+
+
 def block_rows(n_columns: int) -> int:
     """Rows at a time."""
     return max(64, BLOCK_BYTES // (8 * max(1, n_columns)))
 
 
-def read_piece(number: int, table: Any, y: Any, weight: Any, targets: Targets) -> Piece:
-    """One partition with its targets."""
+def read_piece(
+    number: int, table: Any, y: Any, weight: Any, targets: Targets, chosen: Any = None
+) -> Piece:
+    """One partition with its targets; with `chosen`, some of its rows only."""
     require_rows(number, table, len(y))
-    return Piece(number, table, in_partition(number, targets.code, y, weight))
+    rows = in_partition(number, targets.code, y, weight)
+    if chosen is not None:
+        here = np.isin(rows.kept, chosen, assume_unique=True)
+        rows = Coded(*(values[here] for values in rows))
+    return Piece(number, table, rows)
 
 
 def require_rows(number: int, table: Any, n_rows: int) -> None:
