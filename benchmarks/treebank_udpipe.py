@@ -2,7 +2,8 @@
 
 Training takes long and prints UDPipe's own progress; dev decides when to stop. Models
 stay in a folder, each beside a note of what made it; those that are there already are
-not trained again. Scores are counted as our own are.
+not trained again, and treebanks that are not asked for stay as they were in the last
+result. Scores are counted as our own are.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ def main() -> None:
         if not all(path.is_file() for path in _files(folder, language)):
             in_own_process(train, folder, language, options.iterations)
         results[language] = in_own_process(measure, folder, language)
+    results = last_results() | results
     # The folder is the user's own affair; UDPipe's training takes no seed.
     kept = {"languages": options.languages}
     save("treebank_udpipe", options=kept, seeds=[], results=results)
@@ -53,6 +55,12 @@ def main() -> None:
     ]
     head = ["", "CPU, s", "dev UAS", "LAS", "test UAS", "LAS"]
     show("UDPipe 1: attachment scores, %", head, rows)
+
+
+def last_results() -> dict[str, Any]:
+    """Of all treebanks that have been measured."""
+    path = evidence.RESULTS / "treebank_udpipe.json"
+    return json.loads(path.read_text("utf-8"))["results"] if path.exists() else {}
 
 
 def train(folder: str, language: str, iterations: int) -> None:

@@ -15,7 +15,7 @@ def fits(load: Load, _: str) -> Rows:
     results = load("cluster")["results"]
     named = {"cuts": (("few",), ("many",)), "growth": ((),), "large": ((),)}
     head = ["rows", "partitions", "fit, s", "rows a second", "gap"]
-    head += ["passes over all rows", "over those held", "test error", "GB of a worker"]
+    head += ["sums over all rows", "over those held", "test error", "GB of a worker"]
     return [head] + [
         _fit(_inside(results[part], path))
         for part, paths in named.items()
@@ -53,7 +53,7 @@ def same(load: Load, _: str) -> Rows:
 def epochs(load: Load, _: str) -> Rows:
     """Variance-reduced epochs next to Newton's method."""
     names = {"newton": "Newton's method", "svrg": "epochs (svrg)"}
-    head = ["", "s", "gap", "rounds", "passes over all rows", "test error"]
+    head = ["", "s", "gap", "rounds", "sums over all rows", "test error"]
     return [head] + [
         [
             names[name],

@@ -16,7 +16,11 @@ from typer.testing import CliRunner
 
 import manykernels as mk
 from manykernels.cli.main import app
-from manykernels.distributed.engine import LostClusterError, WorkerMemoryError
+from manykernels.distributed.engine import (
+    Engine,
+    LostClusterError,
+    WorkerMemoryError,
+)
 from tests.distributed.data import COMMON, in_parts, table
 
 QUICK = {
@@ -57,6 +61,13 @@ def test_processes_find_what_threads_find(client, here):
     assert model.objective_ == pytest.approx(one.objective_, rel=1e-7)
     lazy = model.predict_proba(parts[0])
     np.testing.assert_allclose(lazy.compute(), one.predict_proba(X), atol=1e-3)
+
+
+def test_memory_is_that_of_all_workers_whatever_the_client_remembers(
+    client, monkeypatch
+):
+    monkeypatch.setattr(client, "scheduler_info", lambda *_, **__: {"workers": {}})
+    assert Engine().memory() == int(0.4 * 2 * 800e6)
 
 
 def test_a_worker_is_killed_in_the_middle_of_a_fit(client, here):

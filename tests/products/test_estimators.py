@@ -491,3 +491,25 @@ def test_views_are_told_that_one_table_is_wanted():
     for estimator in (PolynomialMKLClassifier(), PolynomialMKLRegressor()):
         with pytest.raises(TypeError, match="learns from one table, got several views"):
             estimator.fit(views, [0, 1, 0, 1])
+
+
+def uneven(rng, n, r):
+    """0/1 columns with shares from 0.2 to 0.8, and 12 terms of one to three of them."""
+    X = (rng.random((n, r)) < rng.uniform(0.2, 0.8, size=r)).astype(float)
+    terms = set()
+    while len(terms) < 12:
+        factors = rng.choice(r, size=rng.integers(1, 4), replace=False)
+        terms.add(tuple(sorted(factors.tolist())))
+    signal = np.zeros(n)
+    for term in sorted(terms):
+        z = X[:, list(term)].prod(axis=1)
+        signal += rng.choice([-1, 1]) * rng.uniform(1.0, 2.0) * z / z.std()
+    return X, signal + signal.std() / np.sqrt(5.0) * rng.normal(size=n), terms
+
+
+def test_a_product_of_uneven_0_1_columns_does_not_stand_for_its_factors():
+    """It is like both of them, and leaves too little for either to be found."""
+    X, y, terms = uneven(np.random.default_rng([2, 60, 1000]), 3000, 60)
+    model = PolynomialMKLRegressor(C="bic").fit(X[:1000], y[:1000])
+    names = model.interactions_["columns"]
+    assert {tuple(int(name[1:]) for name in term) for term in names} == terms

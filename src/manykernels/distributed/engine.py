@@ -86,8 +86,9 @@ class Engine:
         if self.client is None:
             return int(SHARE * free_bytes())
         with self._told():
-            workers = self.client.scheduler_info(n_workers=-1)["workers"].values()
-        limits = [worker["memory_limit"] or free_bytes() for worker in workers]
+            # Not what the client remembers: its own updates leave workers out.
+            workers = self.client.sync(self.client.scheduler.identity)["workers"]
+        limits = [worker["memory_limit"] or free_bytes() for worker in workers.values()]
         return int(SHARE * sum(limits))
 
     @contextmanager

@@ -186,7 +186,7 @@ class Plan:
         (shared,) = engine.held([engine.shared(reader)])
         row_bytes = reader.n_columns * self.kernels.dtype.itemsize
         sources = self._sources(shared, C, row_bytes)
-        room = int(budget / row_bytes)
+        room = max(1, int(budget / row_bytes))
         focus = None
         if room >= self.n_rows:
             shards = self._held(sources)

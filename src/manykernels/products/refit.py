@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from scipy.linalg import lstsq, qr_delete
@@ -54,6 +55,24 @@ def extended_bic(
 def _price(n_rows: int, freedom: float, n_terms: int, n_products: int) -> float:
     """What the extended BIC charges for terms."""
     return freedom * float(np.log(n_rows)) + 2.0 * log_choices(n_products, n_terms)
+
+
+def relatives(products: Sequence[Product]) -> list[Product]:
+    """Products of some factors of one product, then of all factors of two.
+
+    Examples
+    --------
+    >>> relatives([(0, 2), (1,)])
+    [(0,), (2,), (0, 1, 2)]
+    """
+    parts = [
+        part
+        for product in products
+        for size in range(1, len(product))
+        for part in combinations(product, size)
+    ]
+    unions = [tuple(sorted({*a, *b})) for a, b in combinations(products, 2)]
+    return list(dict.fromkeys([*parts, *unions]))
 
 
 RIDGE = 1e-2  # keeps coefficients finite where classes can be separated
@@ -181,17 +200,39 @@ class Refit:
             yield list(terms.products), terms.criterion
 
     def extended(self, terms: Terms) -> Terms:
-        """Forward steps: add the best of all products while this helps."""
+        """Forward steps, and relatives in place of products, while this helps."""
         for _ in range(self.max_terms):
-            if len(terms.products) >= self.max_terms:
-                break
-            better = self._one_more(terms)
+            better = self._one_more(terms) or self._with_relatives(terms)
             if better is None:
                 break
-            terms = self.pruned(better.products)
+            terms = better
         return terms
 
+    def _with_relatives(self, terms: Terms) -> Terms | None:
+        """A list that has parts or unions of products, if the criterion prefers it.
+
+        A product of 0/1 columns is like its factors: one that stands for both of them
+        leaves too little for either to be found by a forward step.
+        """
+        known, room = set(terms.products), self.max_terms - len(terms.products)
+        kin = [p for p in relatives(terms.products) if self._may_have(p)]
+        kin = [p for p in kin if p not in known][: max(0, room)]
+        if not kin:
+            return None
+        better = self.pruned([*terms.products, *kin])
+        return better if better.criterion < terms.criterion else None
+
+    def _may_have(self, product: Product) -> bool:
+        """Whether a model may have this product."""
+        rho, limits = self.problem.rho, self.base.limits
+        if len(product) >= len(rho) or not np.isfinite(rho[len(product)]):
+            return False
+        return limits is None or all(product.count(j) <= limits[j] for j in product)
+
     def _one_more(self, terms: Terms) -> Terms | None:
+        """The best of all products added, and what it makes superfluous left out."""
+        if len(terms.products) >= self.max_terms:
+            return None
         coef = -self.problem.loss.gradient(terms.scores, self.problem.target)
         if float(coef @ coef) <= 1e-20 * float(
             self.problem.target @ self.problem.target
@@ -203,7 +244,7 @@ class Refit:
             return None
         values = np.abs(coef @ self.base.features(tried)) / self._spread(tried)
         best = self.fit([*terms.products, tried[int(np.argmax(values))]])
-        return best if best.criterion < terms.criterion else None
+        return self.pruned(best.products) if best.criterion < terms.criterion else None
 
     def _losses_without(self, terms: Terms) -> Array:
         """How much a list loses with each of its terms, to second order.
