@@ -143,6 +143,28 @@ def test_too_few_rows_in_memory_and_all_rows_are_asked(told):
     assert model.duality_gap_ <= 1e-3 * model.objective_
 
 
+def test_a_fit_whose_features_do_not_fit_goes_on_where_it_was(tmp_path):
+    X, y = table(3000)
+    parts = in_parts(X, 5), in_parts(y, 5)
+    settings = {**COMMON, "loss": "log", "tol": 1e-5, "memory_limit": 150_000}
+    one = mk.MKLClassifier(**settings).fit(*parts)
+    settings["checkpoint"], seen = tmp_path / "state", []
+    mk.MKLClassifier(**settings, callback=lambda line: line.epoch == 3).fit(*parts)
+    model = mk.MKLClassifier(**settings, callback=seen.append).fit(*parts)
+    assert seen[0].epoch == 4
+    assert model.duality_gap_ <= 1e-5 * model.objective_
+    assert model.objective_ == pytest.approx(one.objective_, rel=2e-5)
+
+
+def test_epochs_on_held_rows(told):
+    X, y = table(3000)
+    parts, settings = (in_parts(X, 5), in_parts(y, 5)), {**COMMON, "tol": 1e-2}
+    model = mk.MKLClassifier(loss="log", solver="svrg", p=1.5, **settings)
+    model.set_params(memory_limit=288_000).fit(*parts)
+    assert model.duality_gap_ <= 1e-2 * model.objective_
+    assert told.passes[0] <= 12
+
+
 def test_a_correction_makes_held_losses_those_of_all_rows_at_its_center():
     rows, w = rows_and_point(300)
     loss, part = mk.losses.Softmax(), HeldRows(*(v[::3] for v in vars(rows).values()))
