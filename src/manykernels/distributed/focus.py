@@ -13,7 +13,7 @@ import numpy as np
 
 from manykernels.base.arrays import Array
 from manykernels.distributed.engine import Engine
-from manykernels.distributed.near import NearRows
+from manykernels.distributed.near import NearRows, heights_by_output
 from manykernels.distributed.rows import HeldRows, SourceRows
 from manykernels.distributed.sums import Sums, add_sums, block_sums, no_sums
 from manykernels.losses import Loss
@@ -120,9 +120,7 @@ def row_heights(phi: Any, block: Any, loss: Loss, w: Array) -> Array:
     """The sum of the curvatures by output of every row, times b_i."""
     scores = np.asarray(phi @ w.astype(phi.dtype), np.float64)
     bend = loss.curvature(scores, block.target)
-    n_outputs = scores.shape[1]
-    units = np.broadcast_to(np.eye(n_outputs)[:, None], (n_outputs, *scores.shape))
-    heights = np.einsum("kik->i", bend(units))
+    heights = heights_by_output(bend, scores).sum(axis=1)
     return np.asarray(block.bound * np.maximum(heights, 0.0))
 
 

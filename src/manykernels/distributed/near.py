@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -55,8 +56,7 @@ class NearRows:
         scores = np.asarray(phi @ w.astype(np.float32), np.float64)
         bend = loss.curvature(scores, self.rows.target)
         n_outputs = scores.shape[1]
-        units = np.broadcast_to(np.eye(n_outputs)[:, None], (n_outputs, *scores.shape))
-        heights = np.maximum(np.einsum("kik->ik", bend(units)), 0.0)
+        heights = np.maximum(heights_by_output(bend, scores), 0.0)
         common = np.abs(bend(np.ones((1, *scores.shape)))).max(initial=0.0)
         shares = self.factor * self.rows.bound[:, None] * heights
         too_many = 4 * n_outputs * len(w) ** 2 > MOST_BYTES
@@ -64,6 +64,13 @@ class NearRows:
             shares = shares.mean(axis=1, keepdims=True)
         self._curvatures = [near_curvature(phi, share) for share in shares.T]
         self._common = bool(common <= FLAT * heights.max(initial=0.0))
+
+
+def heights_by_output(bend: Callable[[Array], Array], scores: Array) -> Array:
+    """The curvature of every row's loss in each of its scores."""
+    n_outputs = scores.shape[1]
+    units = np.broadcast_to(np.eye(n_outputs)[:, None], (n_outputs, *scores.shape))
+    return np.asarray(np.einsum("kik->ik", bend(units)))
 
 
 @dataclass(frozen=True)

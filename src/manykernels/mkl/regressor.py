@@ -76,8 +76,7 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
         "auto" ends with a certified relative gap of at most `tol` or a
         ConvergenceWarning: exact solves ("ridge") for the squared loss and up to
         10,000 rows, "dual_ascent" for the epsilon-insensitive loss, else "newton". A
-        solver object keeps its own tolerance and limit, and its
-        seed if it has one.
+        solver object keeps its own tolerance and limit, and its seed if it has one.
     tol : float, default=1e-3
         Relative duality gap to reach.
     max_iter : int, optional

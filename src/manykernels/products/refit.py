@@ -14,7 +14,7 @@ from scipy.special import gammaln
 from manykernels.base.arrays import Array, Index
 from manykernels.losses.one_score import ScoreLoss, normal_deviance
 from manykernels.products.base import RankOneKernels
-from manykernels.products.indices import Product
+from manykernels.products.indices import Product, allows
 from manykernels.products.pricing import Pricing
 from manykernels.products.problem import ProductExpansion, ProductProblem
 from manykernels.products.restricted import backtrack
@@ -224,10 +224,10 @@ class Refit:
 
     def _may_have(self, product: Product) -> bool:
         """Whether a model may have this product."""
-        rho, limits = self.problem.rho, self.base.limits
+        rho = self.problem.rho
         if len(product) >= len(rho) or not np.isfinite(rho[len(product)]):
             return False
-        return limits is None or all(product.count(j) <= limits[j] for j in product)
+        return allows(self.base.limits, product)
 
     def _one_more(self, terms: Terms) -> Terms | None:
         """The best of all products added, and what it makes superfluous left out."""
