@@ -14,14 +14,9 @@ from scipy.optimize import linprog, minimize
 from manykernels.norms import LpGroupNorm
 from manykernels.norms.group import p_norm
 from manykernels.solvers import Problem
-from manykernels.solvers import weights as level_sets
-from manykernels.solvers.weights import (
-    DualMixture,
-    LevelSearch,
-    WeightSearch,
-    anderson,
-    project_on_level,
-)
+from manykernels.solvers import levels as level_sets
+from manykernels.solvers.levels import LevelSearch, project_on_level
+from manykernels.solvers.weights import DualMixture, WeightSearch, anderson
 from tests.oracles.optimum import optimum_of
 from tests.oracles.toys import blobs, kernel_stack, toy_problem
 

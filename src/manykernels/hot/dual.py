@@ -12,6 +12,7 @@ from manykernels.hot.lazy import njit
 
 # Relative to a row's bound, or of its own score: less is rounding, not progress.
 NEGLIGIBLE = 1e-13
+WORTHWHILE = 0.5  # of the last sweep's mean gain of a row: who gains less waits
 
 LONGEST_STRETCH = 2.0
 COLUMNS = 256  # of all outputs at a time: they stay in the fastest cache
@@ -72,13 +73,18 @@ def dual_sweeps(gram, target, bound, coef, scores, drift, orders, goal):
     so it may be float32, which halves the memory traffic, while the scores stay
     float64. One sweep per row of `orders`; stops early once the relative duality gap
     of this problem is at most `goal`. Returns (sweeps, updates).
+
+    A step costs as much as a row of the kernel is long, whatever it gains, and most of
+    the gain is in few rows. Those that would gain little wait until gains are smaller.
     """
     n_outputs, n_rows = scores.shape
     excess = np.empty(n_outputs)
     margins = np.empty(n_rows)
     starts = scores.T.copy()  # a row's own, side by side
     updates = 0
+    least = 0.0  # gain that is worth a step
     for sweep in range(len(orders)):
+        gains = 0.0
         for i in orders[sweep]:
             curvature = gram[i, i]
             own = target[i]
@@ -98,20 +104,27 @@ def dual_sweeps(gram, target, bound, coef, scores, drift, orders, goal):
             same, level = _same_level(excess, mine, own, bound[i])
             if not same:
                 level = _water_level(excess, bound[i])
-            negligible = NEGLIGIBLE * min(bound[i], 1.0 / curvature)
+            gain = 0.0
             for k in range(n_outputs):
                 upper = bound[i] if k == own else 0.0
-                value = upper + min(0.0, excess[k] - level)
-                change = value - coef[i, k]
+                excess[k] = upper + min(0.0, excess[k] - level)  # the optimum
+                gain += curvature * (excess[k] - mine[k]) ** 2
+            gains += gain
+            if gain < least:
+                continue
+            negligible = NEGLIGIBLE * min(bound[i], inverse)
+            for k in range(n_outputs):
+                change = excess[k] - mine[k]
                 if abs(change) <= negligible:
                     continue
-                coef[i, k] = value
+                mine[k] = excess[k]
                 updates += 1
                 row = gram[i]
                 moving = drift[k]
                 step = drift.dtype.type(change)
                 for j in range(n_rows):
                     moving[j] += step * row[j]
+        least = WORTHWHILE * gains / n_rows
         linear, quadratic = frozen_values(target, coef, scores, drift, margins)
         _, primal = best_stretch(margins, bound, quadratic, ROUGHLY * goal)
         if primal - linear + 0.5 * quadratic <= goal * primal:

@@ -21,6 +21,7 @@ from manykernels.solvers.interior_point import (
     Pairs,
     pairs_at_work,
 )
+from manykernels.solvers.levels import LevelSearch, sparsest_first
 from manykernels.solvers.loop import (
     Callback,
     Checkpoint,
@@ -32,12 +33,7 @@ from manykernels.solvers.loop import (
     run,
 )
 from manykernels.solvers.problem import Expansion, Problem, require_hinge
-from manykernels.solvers.weights import (
-    DualMixture,
-    LevelSearch,
-    WeightSearch,
-    sparsest_first,
-)
+from manykernels.solvers.weights import DualMixture, WeightSearch
 from manykernels.solvers.working_set import Doubt, WorkingSet, most_rows, stretched
 
 FIRST_GOAL = 0.1  # relative gap asked of the very first round
@@ -50,9 +46,8 @@ NEAR_MARGIN = 0.3  # rows this close to the margin stay among the working rows
 FINISHED = 0.8  # share of the tolerance at which a working set is solved
 SAMPLE = 0.3  # of the tolerance: gap that ends the work on a sample of the rows,
 ROUGH = 3e-3  # or this one: the weights for all the rows differ more than that
-GROWTH = 3.0  # times as many rows, at most, in the next sample;
-SPARSE_GROWTH = 10.0  # at p = 1, where weights are searched anew on each of them,
-REOPENED = 0.05  # from this relative gap on
+GROWTH = 3.0  # times as many rows, at most, in the next sample
+REOPENED = 0.05  # relative gap asked of its first round at p = 1
 SETTLED_ROWS = 4000  # samples above that leave the weights nearly as they are
 NEARLY_SPARSE = 1.04  # between 1 and this, weights react abruptly
 ROUND_WORK = 1e5  # multiplications that take as long as a round's Python
@@ -382,8 +377,7 @@ class AscentRounds(Resumable):
     def _next_sample(self) -> Index:
         """The next larger sample, in equal steps of the logarithm up to all rows."""
         ratio = self.problem.n_rows / self.sampled
-        growth = SPARSE_GROWTH if self.problem.norm.p == 1.0 else GROWTH
-        steps = max(1.0, np.ceil(np.log(ratio) / np.log(growth)))
+        steps = max(1.0, np.ceil(np.log(ratio) / np.log(GROWTH)))
         return np.sort(self.order[: round(self.sampled * ratio ** (1.0 / steps))])
 
     def _may_take_all(self) -> bool:

@@ -12,7 +12,8 @@ from manykernels.base.machine import in_slices
 from manykernels.hot.dual import add_products, dual_sweeps, gather_square, shuffled
 from manykernels.losses.classification import margins
 
-SWEEPS = 20  # between two looks at which rows still matter
+SWEEPS = 20  # between two looks at which rows still matter,
+FEW_SWEEPS = 4  # or while rows that violate their margin wait to be taken in
 SCORE_ROWS = 1024  # rows combined at a time
 NEW_SHARE = 0.3  # of the support: rows without coefficients taken in at a time
 FEWEST_NEW = 300  # unless there are fewer
@@ -132,12 +133,13 @@ class HostSweeps(CombinedKernel):
 
     def ascend(self, coef: Array, scores: Array, goal: float) -> int:
         """Improve coef and its scores in place, towards a gap; returns updates."""
-        active = self._active_rows(coef, scores)
+        active, waiting = self._active_rows(coef, scores)
         self.require(active)
         before = coef[active]
         after = before.copy()
         starts = np.ascontiguousarray(scores[:, active])
-        draws = self.rng.integers(2**32, size=(SWEEPS, len(active)), dtype=np.uint32)
+        shape = (FEW_SWEEPS if waiting else SWEEPS, len(active))
+        draws = self.rng.integers(2**32, size=shape, dtype=np.uint32)
         _, updates = dual_sweeps(
             self.square(active),
             self.target[active],
@@ -154,8 +156,8 @@ class HostSweeps(CombinedKernel):
         scores += self.scores(change)
         return int(updates)
 
-    def _active_rows(self, coef: Array, scores: Array) -> Index:
-        """The support, and the rows that violate their margin most.
+    def _active_rows(self, coef: Array, scores: Array) -> tuple[Index, bool]:
+        """The support, and the rows that violate their margin most; are there more?
 
         Many rows do so only until the worst of them have coefficients, and the kernel
         row of one that never gets any is computed in vain.
@@ -166,8 +168,9 @@ class HostSweeps(CombinedKernel):
         outside = np.flatnonzero(distance < 1.0)
         most = max(FEWEST_NEW, int(NEW_SHARE * len(support)))
         most = min(most, len(self.values) - len(support))
-        if len(outside) > most:
+        waiting = len(outside) > most
+        if waiting:
             outside = outside[np.argpartition(distance[outside], most)[:most]]
         chosen = np.zeros(len(distance), dtype=bool)
         chosen[support] = chosen[outside] = True
-        return np.flatnonzero(chosen)
+        return np.flatnonzero(chosen), waiting

@@ -1,0 +1,265 @@
+"""Weights at p = 1, where they have no fixed point: planes below J, and its curvature.
+
+J(d), the optimum under frozen weights d, is convex on the simplex. Every round gives
+its value and its slopes -1/2 ||theta_f||^2 at one point.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.linalg import LinAlgError
+from scipy.optimize import minimize, nnls
+
+from manykernels.base.arrays import Array
+from manykernels.norms.group import LpGroupNorm
+from manykernels.solvers.loop import Resumable
+from manykernels.solvers.weight_newton import with_secant
+from manykernels.solvers.weights import DualMixture
+
+PRUNED = (1e-2, 1e-3)  # shares of the largest weight, below which models do without
+
+CLOSED = 0.9  # of the last gap: one below it is progress
+PATIENCE = 2  # rounds without progress until another sort of step is taken
+LEAST_WEIGHT = 0.01  # in the first guess at the curvature, which is infinite at zero
+STIFF = 1e3  # how strongly weights are held to a sum of one, before they are divided
+REGULAR = 1e-9  # of the mean curvature: makes it regular
+
+# How far from the lower bound to the best value the next weights aim; near 1, steps
+# are short. The first is the most ambitious that works well; where planes whose dual
+# points are forgotten rule it out, the next is tried.
+LEVELS = (0.4, 0.7, 0.9)
+ROUNDING = 1e-12  # a weight below this has vanished
+MANY_BLOCKS = 100  # the exact projection takes cubic time
+FEASIBLE = 1e-6  # excess over a constraint of unit length that counts as rounding
+
+
+class LevelSearch(Resumable):
+    r"""Minimize J(d), the optimum under frozen weights d, over the simplex.
+
+    Slopes of J at the points seen so far give secants of its curvature (BFGS), and the
+    next weights minimize that quadratic model. It outlasts a change of the rows,
+    which changes the curvature by little more than a factor.
+
+    Where the gap stays as it is, planes help: every round gives one below J,
+    :math:`\ell - \frac12 \sum_f d_f \|\theta_f\|^2`. The next weights are then the
+    nearest to the best ones so far at which no plane forbids a value between the lower
+    bound and the best value. Planes of a working set stay valid for all the rows, whose
+    J is larger.
+
+    Parameters
+    ----------
+    weights : array of shape (blocks,)
+        Where to start.
+    mixture : DualMixture
+        Its value is a lower bound of the optimum, kept up to date by the caller.
+
+    References
+    ----------
+    Lemarechal, Nemirovskii and Nesterov (1995); Xu et al. (2009) for MKL.
+    """
+
+    remembered = (
+        "weights",
+        "_best",
+        "_best_value",
+        "_best_slopes",
+        "_slopes",
+        "_heights",
+        "_last",
+        "_curvature",
+        "_old_value",
+        "_gap",
+        "_patience",
+    )
+
+    def __init__(self, weights: Array, mixture: DualMixture) -> None:
+        self.weights = weights
+        self.mixture = mixture
+        self._best = weights
+        self._best_slopes: Array = np.zeros(len(weights))
+        self._slopes: list[Array] = []
+        self._heights: list[float] = []
+        self._curvature: Array = np.empty((0, 0))
+        self._best_value = np.inf
+        self.restart()
+
+    def restart(self) -> None:
+        """The problem has more rows: forget the best value."""
+        self._old_value = self._best_value  # of the problem that the curvature is of
+        self._best_value = self._gap = np.inf
+        self._patience = PATIENCE
+        self._last: Array = np.empty(0)  # the weights before these
+
+    def step(self, theta_norms: Array, lower: float, upper: float) -> Array:
+        """Next weights, from ||theta_f|| and bounds on the value at the current ones.
+
+        Parameters
+        ----------
+        theta_norms : array of shape (blocks,)
+        lower, upper : float
+            Dual and primal value of the problem with the current weights frozen.
+        """
+        slopes = -0.5 * theta_norms**2
+        if len(slopes) <= MANY_BLOCKS:
+            self._bend(slopes, upper)
+        self._slopes = [*self._slopes, slopes]
+        self._heights = [*self._heights, lower - float(slopes @ self.weights)]
+        if upper < self._best_value:
+            self._best_value, self._best = upper, self.weights
+            self._best_slopes = slopes
+        self._last = self.weights
+        found = self._lowest() if self._closing() else None
+        if found is None or np.allclose(found, self.weights):
+            found = self._nearest()
+        self.weights = self.weights if found is None else found
+        return self.weights
+
+    def _bend(self, slopes: Array, upper: float) -> None:
+        """Curvature that agrees with the last change of the slopes."""
+        if not len(self._curvature):  # as if the next weights were the fixed point's
+            self._curvature = np.diag(-2 * slopes / (self.weights + LEAST_WEIGHT))
+        elif not len(self._last):
+            if 0.0 < self._old_value < np.inf:
+                self._curvature = self._curvature * (upper / self._old_value)
+        else:
+            step, change = self.weights - self._last, slopes - self._slopes[-1]
+            self._curvature = with_secant(
+                self._curvature[None], step[None], change[None]
+            )[0]
+
+    def _closing(self) -> bool:
+        """Whether the gap has fallen in the last few rounds."""
+        gap = self._best_value - self.mixture.value
+        progress = gap < CLOSED * self._gap
+        self._gap = min(gap, self._gap)
+        # Another sort of step starts anew.
+        waited = progress or self._patience == 0
+        self._patience = PATIENCE if waited else self._patience - 1
+        return self._patience > 0
+
+    def _lowest(self) -> Array | None:
+        """Weights that minimize the quadratic model around the best ones."""
+        if not len(self._curvature):
+            return None
+        return lowest_on_simplex(self._best, self._best_slopes, self._curvature)
+
+    def _nearest(self) -> Array | None:
+        """Weights at which no plane forbids an ambitious value."""
+        slopes, heights = np.array(self._slopes), np.array(self._heights)
+        for share in LEVELS:
+            level = (1.0 - share) * self.mixture.value + share * self._best_value
+            nearest = project_on_level(self._best, slopes, heights - level)
+            if nearest is not None:
+                return nearest
+        return None
+
+
+def lowest_on_simplex(point: Array, slopes: Array, curvature: Array) -> Array | None:
+    """argmin over the simplex of slopes @ x + 1/2 x @ curvature @ x, x = d - point.
+
+    None where rounding leaves the curvature without a root.
+
+    Examples
+    --------
+    >>> even = np.array([0.5, 0.5])
+    >>> lowest_on_simplex(even, np.array([-1.0, 0.0]), 4.0 * np.eye(2)).round(6)
+    array([0.625, 0.375])
+    """
+    n = len(point)
+    mean = float(np.trace(curvature)) / n
+    if not 0.0 < mean < np.inf:
+        return None
+    bend = curvature / mean + REGULAR * np.eye(n)
+    try:
+        root = np.linalg.cholesky(bend)
+        wanted = np.linalg.solve(root, bend @ point - slopes / mean)
+        # Lawson and Hanson: |root' d - wanted|^2, and the sum as one more row.
+        system = np.vstack([root.T, np.full((1, n), STIFF)])
+        lowest, _ = nnls(system, np.append(wanted, STIFF))
+    except (RuntimeError, LinAlgError):  # too many steps, or no root
+        return None
+    lowest = np.where(lowest < ROUNDING, 0.0, lowest)
+    total = float(lowest.sum())
+    return lowest / total if total > 0.0 else None
+
+
+def sparsest_first(norm: LpGroupNorm, weights: Array) -> list[Array]:
+    """Weights without the smallest ones, and at last as they are.
+
+    Examples
+    --------
+    >>> some = sparsest_first(LpGroupNorm(1.0), np.array([0.9, 0.1, 0.004, 0.0]))
+    >>> [int(np.count_nonzero(weights)) for weights in some]
+    [2, 3]
+    """
+    floors = [share * weights.max() for share in PRUNED]
+    left = {np.count_nonzero(weights >= floor): floor for floor in floors}
+    left.pop(np.count_nonzero(weights), None)  # nothing would be left out
+    pruned = [np.where(weights < floor, 0.0, weights) for floor in left.values()]
+    return [*map(norm.normalize_weights, pruned), weights]
+
+
+def project_on_level(point: Array, slopes: Array, heights: Array) -> Array | None:
+    """argmin ||d - point||^2 over the simplex with slopes @ d + heights <= 0.
+
+    None where nothing is feasible, or rounding leaves nothing feasible.
+
+    Examples
+    --------
+    >>> corner = np.array([1.0, 0.0])
+    >>> project_on_level(corner, np.array([[2.0, 0.0]]), np.array([-1.0])).round(6)
+    array([0.5, 0.5])
+    """
+    ones = np.ones((1, len(point)))
+    matrix = np.vstack([slopes, ones, -ones])
+    offsets = np.append(heights, [-1.0, 1.0])
+    lengths = np.linalg.norm(matrix, axis=1)
+    lengths[lengths == 0.0] = 1.0  # no kernel sees the dual point of that plane
+    nearest_point = _nearest_exactly if len(point) <= MANY_BLOCKS else _nearest_by_dual
+    nearest = nearest_point(point, matrix / lengths[:, None], offsets / lengths)
+    return None if nearest is None else nearest / nearest.sum()
+
+
+def _nearest_exactly(point: Array, matrix: Array, offsets: Array) -> Array | None:
+    """argmin ||d - point||^2 with d >= 0 and matrix @ d + offsets <= 0.
+
+    The shortest move y with G y >= h solves a non-negative least-squares problem
+    (Lawson and Hanson, least distance programming).
+    """
+    sides = np.vstack([-matrix, np.eye(len(point))])
+    bounds = np.concatenate([matrix @ point + offsets, -point])
+    system = np.vstack([sides.T, bounds])
+    wanted = np.append(np.zeros(len(point)), 1.0)
+    try:
+        multipliers, distance = nnls(system, wanted)
+    except (RuntimeError, LinAlgError):  # too many steps, or planes that coincide
+        return _nearest_by_dual(point, matrix, offsets)
+    if distance <= ROUNDING:
+        return None
+    rest = system @ multipliers - wanted
+    moved = point - rest[:-1] / rest[-1]
+    return np.where(moved < ROUNDING, 0.0, moved)
+
+
+def _nearest_by_dual(point: Array, matrix: Array, offsets: Array) -> Array | None:
+    """The same to six digits, in a time that grows with the blocks only linearly.
+
+    One multiplier a row of the matrix; given them, d is a difference cut off at zero.
+    """
+
+    def negative_dual(multipliers: Array) -> tuple[float, Array]:
+        nearest = np.maximum(point - multipliers @ matrix, 0.0)
+        excess = matrix @ nearest + offsets
+        distance = 0.5 * float(np.sum((nearest - point) ** 2))
+        return -distance - float(multipliers @ excess), -excess
+
+    found = minimize(
+        negative_dual,
+        np.zeros(len(offsets)),
+        jac=True,
+        bounds=[(0.0, None)] * len(offsets),
+        method="L-BFGS-B",
+        options={"ftol": 1e-14, "gtol": 1e-9, "maxiter": 200},
+    )
+    nearest = np.maximum(point - found.x @ matrix, 0.0)
+    return nearest if np.max(matrix @ nearest + offsets) <= FEASIBLE else None
