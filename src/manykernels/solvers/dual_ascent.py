@@ -21,7 +21,7 @@ from manykernels.solvers.interior_point import (
     Pairs,
     pairs_at_work,
 )
-from manykernels.solvers.levels import LevelSearch, sparsest_first
+from manykernels.solvers.levels import LevelSearch, without_smallest
 from manykernels.solvers.loop import (
     Callback,
     Checkpoint,
@@ -297,13 +297,14 @@ class AscentRounds(Resumable):
 
     def _certify(self, weights: Array, norms: Array) -> tuple[Iterate, Array]:
         """The certificate: float64, from the kernels, on all rows; and the scores."""
-        candidates, last = [weights], self.sampled == self.problem.n_rows
-        if self.problem.norm.p == 1.0 and last:
-            candidates = sparsest_first(self.problem.norm, weights)
-        for candidate in candidates:
-            scores = self._all_scores(candidate)
+        scores = self._all_scores(weights)
+        candidates = [(weights, scores)]
+        if self.problem.norm.p == 1.0 and self.sampled == self.problem.n_rows:
+            candidates = self._sparsest_first(weights, scores)
+        for candidate, scores in candidates:
             value = self.problem.norm.value(candidate * norms)
-            doubt = self.doubt.of_margins(self.coef, candidate)
+            # What was taken off has left its rounding behind.
+            doubt = self.doubt.of_margins(self.coef, np.maximum(candidate, weights))
             stretch, _ = stretched(
                 scores, self.problem.target, self.problem.bound, value, doubt
             )
@@ -312,6 +313,22 @@ class AscentRounds(Resumable):
             if gap <= self.solver.tol:
                 break
         return iterate, scores
+
+    def _sparsest_first(
+        self, weights: Array, scores: Array
+    ) -> list[tuple[Array, Array]]:
+        """Weights without the smallest ones, and their scores, for a few kernels more.
+
+        Scores are linear in the weights: those of what is left out are taken off.
+        """
+        found = [(weights, scores)]
+        left = weights
+        for fewer in without_smallest(weights):
+            scores = scores - self.problem.bank.scores(self.coef, left - fewer)
+            scale = 1.0 / fewer.sum()
+            found.append((scale * fewer, scale * scores))
+            left = fewer
+        return found[::-1]
 
     def _all_scores(self, weights: Array) -> Array:
         """Scores of all rows, from values that the working set holds where it can."""

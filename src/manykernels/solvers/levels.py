@@ -11,12 +11,11 @@ from numpy.linalg import LinAlgError
 from scipy.optimize import minimize, nnls
 
 from manykernels.base.arrays import Array
-from manykernels.norms.group import LpGroupNorm
 from manykernels.solvers.loop import Resumable
 from manykernels.solvers.weight_newton import with_secant
 from manykernels.solvers.weights import DualMixture
 
-PRUNED = (1e-2, 1e-3)  # shares of the largest weight, below which models do without
+PRUNED = (1e-3, 1e-2)  # shares of the largest weight, below which models do without
 
 CLOSED = 0.9  # of the last gap: one below it is progress
 PATIENCE = 2  # rounds without progress until another sort of step is taken
@@ -183,20 +182,20 @@ def lowest_on_simplex(point: Array, slopes: Array, curvature: Array) -> Array | 
     return lowest / total if total > 0.0 else None
 
 
-def sparsest_first(norm: LpGroupNorm, weights: Array) -> list[Array]:
-    """Weights without the smallest ones, and at last as they are.
+def without_smallest(weights: Array) -> list[Array]:
+    """Weights with more and more zeros in place of the smallest ones.
 
     Examples
     --------
-    >>> some = sparsest_first(LpGroupNorm(1.0), np.array([0.9, 0.1, 0.004, 0.0]))
-    >>> [int(np.count_nonzero(weights)) for weights in some]
-    [2, 3]
+    >>> without_smallest(np.array([0.9, 0.1, 0.004, 0.0]))
+    [array([0.9, 0.1, 0. , 0. ])]
     """
-    floors = [share * weights.max() for share in PRUNED]
-    left = {np.count_nonzero(weights >= floor): floor for floor in floors}
-    left.pop(np.count_nonzero(weights), None)  # nothing would be left out
-    pruned = [np.where(weights < floor, 0.0, weights) for floor in left.values()]
-    return [*map(norm.normalize_weights, pruned), weights]
+    found = [weights]
+    for share in PRUNED:
+        fewer = np.where(weights < share * weights.max(), 0.0, weights)
+        if np.count_nonzero(fewer) < np.count_nonzero(found[-1]):
+            found.append(fewer)
+    return found[1:]
 
 
 def project_on_level(point: Array, slopes: Array, heights: Array) -> Array | None:
