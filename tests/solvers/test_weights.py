@@ -15,7 +15,11 @@ from manykernels.norms import LpGroupNorm
 from manykernels.norms.group import p_norm
 from manykernels.solvers import Problem
 from manykernels.solvers import levels as level_sets
-from manykernels.solvers.levels import LevelSearch, project_on_level
+from manykernels.solvers.levels import (
+    LevelSearch,
+    lowest_on_simplex,
+    project_on_level,
+)
 from manykernels.solvers.weights import DualMixture, WeightSearch, anderson
 from tests.oracles.optimum import optimum_of
 from tests.oracles.toys import blobs, kernel_stack, toy_problem
@@ -342,3 +346,52 @@ def test_a_mixture_that_is_worse_than_a_point_is_not_taken() -> None:
             values.append(linear - norm.dual_value(row))
             mixture.add(np.zeros((1, 1)), linear, row)
         assert mixture.value >= max(values) - 1e-12
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_quadratic_model_is_minimized_on_the_simplex(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    point, root = rng.dirichlet(np.ones(6)), rng.normal(size=(4, 6))
+    curvature, slopes = root.T @ root + 1e-3 * np.eye(6), rng.normal(size=6)
+    found = lowest_on_simplex(point, slopes, curvature)
+    assert found is not None
+    d = cp.Variable(6, nonneg=True)
+    value = slopes @ (d - point) + 0.5 * cp.quad_form(d - point, curvature)
+    best = cp.Problem(cp.Minimize(value), [cp.sum(d) == 1.0]).solve()
+    moved = found - point
+    assert found.min() >= 0.0 and found.sum() == pytest.approx(1.0)
+    assert slopes @ moved + 0.5 * moved @ curvature @ moved <= best + 1e-6
+
+
+def test_a_curvature_without_a_root_has_no_minimum() -> None:
+    even = np.full(2, 0.5)
+    assert lowest_on_simplex(even, np.ones(2), np.zeros((2, 2))) is None
+    assert lowest_on_simplex(even, np.ones(2), np.diag([1.0, -0.5])) is None
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_was_learned_of_the_curvature_outlasts_a_change_of_the_rows(
+    seed: int,
+) -> None:
+    """The same problem four times as large: fewer rounds than from nothing."""
+    inner, norm = ridge(seed), LpGroupNorm(1.0)
+
+    def rounds(search: LevelSearch, bound: SimpleNamespace, times: float) -> int:
+        upper, slopes, heights = np.inf, [], []
+        for count in range(60):
+            theta_norms, value = inner(search.weights)
+            slopes.append(-0.5 * times * theta_norms**2)
+            heights.append(times * value - slopes[-1] @ search.weights)
+            upper = min(upper, times * value)
+            bound.value = least_of_planes(slopes, heights)
+            if upper - bound.value <= 1e-6 * upper:
+                return count
+            search.step(np.sqrt(times) * theta_norms, times * value, times * value)
+        return 60
+
+    bound = SimpleNamespace(value=-np.inf)
+    search = LevelSearch(norm.uniform_weights(5), bound)
+    alone = rounds(search, bound, 1.0)
+    search.restart()
+    search.weights = norm.uniform_weights(5)
+    assert rounds(search, bound, 4.0) < max(alone, 2) <= 40

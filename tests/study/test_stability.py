@@ -101,7 +101,7 @@ def test_the_default_tolerance_selects_as_a_far_smaller_one(C):
     usual = kernel_shares(refits(C=C).on(half).solve(1.0, C, sharp=True)) > 1e-3
     tight = kernel_shares(refits(tol=1e-8, C=C).on(half).solve(1.0, C)) > 1e-3
     assert np.array_equal(usual, tight)
-    loose = kernel_shares(refits(tol=0.05, C=C).on(half).solve(1.0, C)) > 1e-3
+    loose = kernel_shares(refits(tol=0.3, C=C).on(half).solve(1.0, C)) > 1e-3
     assert loose.sum() > usual.sum()  # what a rough fit keeps
 
 

@@ -19,7 +19,11 @@ PRUNED = (1e-3, 1e-2)  # shares of the largest weight, below which models do wit
 
 CLOSED = 0.9  # of the last gap: one below it is progress
 PATIENCE = 2  # rounds without progress until another sort of step is taken
-LEAST_WEIGHT = 0.01  # in the first guess at the curvature, which is infinite at zero
+# The first guess at the curvature is a multiple of -slopes / weights, with which
+# weights would move as to their fixed point if it were 2; it is too large at zero.
+GUESS = 0.6
+LEAST_WEIGHT = 0.01  # more than the weights
+LEAST_BEND = 1e-3  # of the guess
 STIFF = 1e3  # how strongly weights are held to a sum of one, before they are divided
 REGULAR = 1e-9  # of the mean curvature: makes it regular
 
@@ -115,16 +119,17 @@ class LevelSearch(Resumable):
 
     def _bend(self, slopes: Array, upper: float) -> None:
         """Curvature that agrees with the last change of the slopes."""
-        if not len(self._curvature):  # as if the next weights were the fixed point's
-            self._curvature = np.diag(-2 * slopes / (self.weights + LEAST_WEIGHT))
+        if not len(self._curvature):
+            self._curvature = np.diag(-GUESS * slopes / (self.weights + LEAST_WEIGHT))
         elif not len(self._last):
             if 0.0 < self._old_value < np.inf:
                 self._curvature = self._curvature * (upper / self._old_value)
         else:
             step, change = self.weights - self._last, slopes - self._slopes[-1]
-            self._curvature = with_secant(
-                self._curvature[None], step[None], change[None]
-            )[0]
+            known = self._curvature
+            if len(self._slopes) == 1:  # a guess so far, and rather too large
+                known = known * _as_bent(known, step, change)
+            self._curvature = with_secant(known[None], step[None], change[None])[0]
 
     def _closing(self) -> bool:
         """Whether the gap has fallen in the last few rounds."""
@@ -151,6 +156,14 @@ class LevelSearch(Resumable):
             if nearest is not None:
                 return nearest
         return None
+
+
+def _as_bent(curvature: Array, step: Array, change: Array) -> float:
+    """The factor, at most one, with which the curvature explains a change of slopes."""
+    expected = float(step @ curvature @ step)
+    if expected <= 0.0:
+        return 1.0
+    return float(np.clip(step @ change / expected, LEAST_BEND, 1.0))
 
 
 def lowest_on_simplex(point: Array, slopes: Array, curvature: Array) -> Array | None:
