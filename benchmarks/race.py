@@ -4,9 +4,9 @@ Flowers-17 (the three splits of its file, 680 rows, seven views; also the OBSCUR
 paper's Figure 1, whose p is 1.05) and MNIST (5,000 rows drawn anew for every seed,
 twelve kernels). All share the bank and the cache of rows; which solver of SVMs is
 inside, and how precise it is, is saved with the times. Everybody is asked for the same
-gaps, 0.01 and 0.001: a time to 0.1 or 0.01 is that of the run that was asked for 0.01,
-and where the gap asked for makes no difference on the way, one run is both. The fastest
-of three runs counts where a run is short.
+gaps, 0.01 and 0.001, in a run each: a time to 0.1 or 0.01 is that of the run that was
+asked for 0.01, with the check in float64 that ends it. The fastest of three runs counts
+where a run is short.
 
 Models are graded after the run. Two clocks: until the solver's own dual points certify
 the gap, and until its model is that good by a bound within 1e-4 of the optimum, which
@@ -125,7 +125,7 @@ def run_contest(
     compile_loops(arena, p, options.C)
     lines, floor = [], np.inf
     for entrant in entrants(p):
-        for tol in entrant.asked:
+        for tol in GAPS:
             recorder = fastest_run(
                 partial(entrant.make, tol, seed),
                 problem,
@@ -289,13 +289,11 @@ def cell(one: dict[str, Any], clock: str, at: int) -> float | None:
 
 def spread(runs: Lines, clock: str, at: int) -> dict[str, float | None]:
     """Quartiles over the seeds, each by the run that was asked for the gap."""
-    asked = max(EPS[at], GAPS[-1])
+    asked = min(EPS[at], GAPS[0])  # 0.1 comes on the way to 0.01
     seconds = []
     for seed in sorted({run["seed"] for run in runs}):
         own = [run for run in runs if run["seed"] == seed]
-        # 0.1 comes on the way to 0.01; who has one way is asked for 0.001 only.
-        fit = [run for run in own if run["asked"] <= asked]
-        value = max(fit, key=lambda run: run["asked"])[clock][at]
+        (value,) = (run[clock][at] for run in own if run["asked"] == asked)
         seconds.append(np.inf if value is None else value)
     return quartiles(seconds)
 

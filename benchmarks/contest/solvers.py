@@ -15,7 +15,7 @@ from manykernels import solvers as mks
 
 OURS = "auto"
 FOREVER = 100_000  # rounds: time and the gap end a run
-GAPS = (1e-2, 1e-3)  # relative; everybody is asked for both
+GAPS = (1e-2, 1e-3)  # relative; everybody is asked for both, a run each
 PRECISE = 1e-4  # relative gap of the SVMs of wrappers in the form of their papers
 
 LOOSE_SVM = "our SVM solver, to a quarter of the current gap, from the last solution"
@@ -25,22 +25,12 @@ NO_SVM = "none: steps on one row, all kernels at once"
 
 @dataclass(frozen=True)
 class Entrant:
-    """A solver, what is inside, and whether it solves the problem that is graded.
-
-    The way of a solver with `one_way` does not depend on the gap it is asked for: the
-    run to the smallest one is also its run to all the others.
-    """
+    """A solver, what is inside, and whether it solves the problem that is graded."""
 
     name: str
     make: Callable[[float, int], Any]  # from a relative gap and a seed
     inner: str = LOOSE_SVM
     same_problem: bool = True
-    one_way: bool = True
-
-    @property
-    def asked(self) -> tuple[float, ...]:
-        """The gaps that it is asked for, one run each."""
-        return GAPS[-1:] if self.one_way else GAPS
 
     @property
     def shares_looseness(self) -> bool:
@@ -65,7 +55,6 @@ ANY_NORM = (
         OURS,
         lambda tol, seed: mks.Auto(tol, random_state=seed),
         "our SVM solver, to half of what the weights leave open",
-        one_way=False,
     ),
     _wrapper("group lasso", compare.GroupLassoMKL),
 )
