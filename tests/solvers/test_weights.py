@@ -13,8 +13,9 @@ from scipy.optimize import linprog, minimize
 
 from manykernels.norms import LpGroupNorm
 from manykernels.norms.group import p_norm
-from manykernels.solvers import Problem
+from manykernels.solvers import Problem, dual_ascent
 from manykernels.solvers import levels as level_sets
+from manykernels.solvers.host_sweeps import CombinedKernel
 from manykernels.solvers.levels import (
     LevelSearch,
     lowest_on_simplex,
@@ -395,3 +396,26 @@ def test_what_was_learned_of_the_curvature_outlasts_a_change_of_the_rows(
     search.restart()
     search.weights = norm.uniform_weights(5)
     assert rounds(search, bound, 4.0) < max(alone, 2) <= 40
+
+
+@pytest.mark.parametrize("p", [1.0, 1.1, 1.5])
+def test_weights_that_leave_little_open_are_kept(
+    p: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last sweeps need no other kernel: it is combined less often."""
+    set_weights, combined = CombinedKernel.set_weights, []
+
+    def counted(kernel: CombinedKernel, weights: np.ndarray) -> None:
+        combined.append(weights)
+        set_weights(kernel, weights)
+
+    def combinations(share: float) -> int:
+        monkeypatch.setattr(dual_ascent, "LITTLE_OPEN", share)
+        combined.clear()
+        solver = dual_ascent.DualAscent(random_state=0)
+        found = [solver.solve(toy_problem(seed, p=p)) for seed in SEEDS]
+        assert all(result.converged for result in found)
+        return len(combined)
+
+    monkeypatch.setattr(CombinedKernel, "set_weights", counted)
+    assert combinations(dual_ascent.LITTLE_OPEN) < combinations(0.0)

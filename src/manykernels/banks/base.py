@@ -157,9 +157,8 @@ class Bank(ABC):
 
     def scores(self, coef: Array, weights: Array) -> Array:
         """sum_f weights_f K_f coef in float64, shape (rows, outputs)."""
-        support = support_of(coef)
+        support, step = support_of(coef), self._score_rows
         scores = np.zeros((coef.shape[1], self.n_rows))
-        step = max(SCORE_BLOCK, SCORE_VALUES // self.n_rows)
         for start in range(0, len(support), step):
             block = support[start : start + step]
             out = np.empty((len(block), self.n_rows))  # float64 whatever is stored
@@ -168,6 +167,11 @@ class Bank(ABC):
         if len(support) > step:
             self._combined = None  # all or nothing
         return scores.T
+
+    @property
+    def _score_rows(self) -> int:
+        """Rows that are combined at a time for scores."""
+        return max(SCORE_BLOCK, SCORE_VALUES // self.n_rows)
 
     def combine_precisely(self, weights: Array, rows: Index) -> Array:
         """`combine` in float64; at no cost where the last `scores` needed the same."""
@@ -181,7 +185,7 @@ class Bank(ABC):
         """Some rows of `scores`, shape (len(rows), outputs)."""
         if self.product_work < np.inf or len(rows) >= len(support_of(coef)):
             return self.scores(coef, weights)[rows]
-        step = max(SCORE_BLOCK, SCORE_VALUES // self.n_rows)
+        step = self._score_rows
         parts = [rows[start : start + step] for start in range(0, len(rows), step)]
         out = np.empty((min(step, len(rows)), self.n_rows))  # float64, too
         found = [self.combine(weights, part, out[: len(part)]) @ coef for part in parts]
@@ -300,6 +304,17 @@ class GramBank(Bank):
         work = partial(hot.combine_rows, self.values, self.steps, weights, rows, out)
         in_slices(len(rows), len(rows) * self.stack[0].nbytes, work)
         return out
+
+    def scores(self, coef: Array, weights: Array) -> Array:
+        """sum_f weights_f K_f coef in float64, shape (rows, outputs)."""
+        support = support_of(coef)
+        if len(support) <= self._score_rows:  # whose combined rows may be kept
+            return super().scores(coef, weights)
+        self._combined = None
+        kernel_rows = (self.values, self.steps, weights.astype(np.float64))
+        work = partial(hot.combined_scores, *kernel_rows, coef, support)
+        traffic = len(support) * self.stack[0].nbytes
+        return np.asarray(sum(in_slices(len(support), traffic, work))).T
 
     def block_scores(self, coef: Array) -> Values:
         """K_f coef for every f, shape (outputs, blocks, rows)."""

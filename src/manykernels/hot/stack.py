@@ -29,6 +29,35 @@ def combine_rows(values, steps, weights, rows, out, start, stop):
                 target[j] += weight * source[j]
 
 
+@njit(cache=True, fastmath=True, nogil=True)
+def combined_scores(values, steps, weights, coef, support, start, stop):
+    """sum of coef[i, k] sum_f weights[f] K_f(i, j) over i in support[start:stop].
+
+    Returns shape (outputs, columns). A combined row is used while it is in cache.
+    """
+    n_columns, n_outputs = values.shape[1], coef.shape[1]
+    out = np.zeros((n_outputs, n_columns))
+    combined = np.empty(n_columns)
+    for a in range(start, stop):
+        i = support[a]
+        combined[:] = 0.0
+        for f in range(len(weights)):
+            weight = weights[f]
+            if weight == 0.0:
+                continue
+            source = values[i * steps[0] + f * steps[1]]
+            for j in range(n_columns):
+                combined[j] += weight * source[j]
+        for k in range(n_outputs):
+            c = coef[i, k]
+            if c == 0.0:
+                continue
+            target = out[k]
+            for j in range(n_columns):
+                target[j] += c * combined[j]
+    return out
+
+
 @njit(cache=True, nogil=True)
 def gather_block(values, steps, index, out, start, stop):
     """out[a, f, b] = K_f(index[a], index[b])."""

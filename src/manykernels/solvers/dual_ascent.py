@@ -39,6 +39,7 @@ from manykernels.solvers.working_set import Doubt, WorkingSet, most_rows, stretc
 FIRST_GOAL = 0.1  # relative gap asked of the very first round
 UNSOLVED_SHARE = 0.5  # of what the weights leave open: no round need solve more
 ENOUGH = 0.4  # of the tolerance: no frozen problem need be solved more precisely
+LITTLE_OPEN = 0.8  # of the tolerance: weights that leave less open than this will do
 PRECISE = 0.1  # of the gap: what a round may leave unsolved if weights are sensitive
 LEAST = 0.05  # of the tolerance: the most precise that a stuck search asks for
 STUCK = 0.9  # of the last gap: a gap above it is stuck
@@ -46,7 +47,7 @@ NEAR_MARGIN = 0.3  # rows this close to the margin stay among the working rows
 FINISHED = 0.8  # share of the tolerance at which a working set is solved
 SAMPLE = 0.3  # of the tolerance: gap that ends the work on a sample of the rows,
 ROUGH = 3e-3  # or this one: the weights for all the rows differ more than that
-GROWTH = 3.0  # times as many rows, at most, in the next sample
+GROWTH = 6.0  # times as many rows, at most, in the next sample
 REOPENED = 0.05  # relative gap asked of its first round at p = 1
 SETTLED_ROWS = 4000  # samples above that leave the weights nearly as they are
 NEARLY_SPARSE = 1.04  # between 1 and this, weights react abruptly
@@ -98,7 +99,7 @@ class DualAscent:
 
     tol: float = 1e-2
     max_iter: int = 200
-    subset: int = 600
+    subset: int = 1000
     random_state: int | np.random.Generator | None = None
 
     def solve(
@@ -231,8 +232,7 @@ class AscentRounds(Resumable):
                 scores = self.problem.bank.scores_at(seen, self.coef, weights)
             elif len(self.rows) == n_rows:
                 iterate = self._iterate(weights, work.scores.T, norms, stretch)
-            self.goal = min(self.goal, self._next_goal(work))
-            self.search.step(norms, work.sums.dual, work.sums.primal)
+            self._prepare(work, norms, solved)
             if solved and self.done < most:
                 if scores is None:
                     iterate = self._take_all(norms)
@@ -353,7 +353,21 @@ class AscentRounds(Resumable):
             dual_snapshot=partial(np.asarray, self.mixture.coef),
         )
 
-    def _next_goal(self, work: WorkingSet) -> float:
+    def _prepare(self, work: WorkingSet, norms: Array, solved: bool) -> None:
+        """The next weights, and how precisely to solve with them.
+
+        Where only coefficients are missing, the kernel that is combined already serves
+        once more: to combine all rows anew takes longer than the missing sweeps.
+        """
+        unsolved = relative_gap(work.sums.primal, work.sums.dual)
+        left_open, enough = self.gap - unsolved, self._enough()
+        if not solved and left_open < LITTLE_OPEN * enough:
+            self.goal = min(self.goal, UNSOLVED_SHARE * (enough - left_open))
+            return
+        self.goal = min(self.goal, self._next_goal(left_open))
+        self.search.step(norms, work.sums.dual, work.sums.primal)
+
+    def _next_goal(self, left_open: float) -> float:
         """How precisely to solve the next frozen problem.
 
         Half of what the weights leave open, or the little that is left to the end.
@@ -363,8 +377,7 @@ class AscentRounds(Resumable):
         tol = self.solver.tol
         if 1.0 < self.problem.norm.p < NEARLY_SPARSE:
             return PRECISE * max(self.gap, tol)
-        unsolved = relative_gap(work.sums.primal, work.sums.dual)
-        goal = max(UNSOLVED_SHARE * (self.gap - unsolved), ENOUGH * self._enough())
+        goal = max(UNSOLVED_SHARE * left_open, ENOUGH * self._enough())
         if self.gap > STUCK * self.last_gap:
             goal = min(goal, max(UNSOLVED_SHARE * self.goal, LEAST * tol))
         return goal
