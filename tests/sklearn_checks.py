@@ -18,8 +18,8 @@ SEVEN_DIGITS = {
 }
 # SVRG ends where its objective has no digit left to fall, and the last digit of an
 # objective, 1e-16, is the square of a change of the scores by 1e-8. Newton's last step
-# squares the error and needs no such room. In 36 pairs of fits with C from 0.1 to 10 the
-# differences were up to 8 times what scikit-learn allows.
+# squares the error and needs no such room. In 36 pairs of fits with C from 0.1 to 10
+# the differences were up to 8 times what scikit-learn allows.
 ROUNDED_SCORES = {"rtol": 1e-6, "atol": 1e-8}
 # What these checks pass is no kernel matrix.
 NOT_SQUARE = "the check passes a feature table where a square matrix is due"
