@@ -218,7 +218,8 @@ def test_completion_of_sparse_views(samples):
     frame = pd.DataFrame(np.abs(views["a"]).round(), index=[f"p{i}" for i in range(90)])
     other = frame.iloc[10:].copy()
     data = {"a": frame, "b": other}
-    dense = mk.MKLClassifier("rbf", missing="complete", scale="none", random_state=0)
+    same = {"missing": "complete", "scale": "none", "tol": 1e-6, "random_state": 0}
+    dense = mk.MKLClassifier("rbf", **same)
     expected = dense.fit(data, y).decision_function(data)
 
     class Sparse:
@@ -232,7 +233,7 @@ def test_completion_of_sparse_views(samples):
         obs = pd.DataFrame(index=frame.index)
         obs_names = frame.index
 
-    sparse = mk.MKLClassifier("rbf", missing="complete", scale="none", random_state=0)
+    sparse = mk.MKLClassifier("rbf", **same)
     found = sparse.fit(Both(), y).decision_function(Both())
     np.testing.assert_allclose(found, expected, atol=1e-4)
 

@@ -13,14 +13,10 @@ from scipy.optimize import linprog, minimize
 
 from manykernels.norms import LpGroupNorm
 from manykernels.norms.group import p_norm
-from manykernels.solvers import Problem, dual_ascent
-from manykernels.solvers import levels as level_sets
+from manykernels.solvers import Problem, dual_ascent, nearest
 from manykernels.solvers.host_sweeps import CombinedKernel
-from manykernels.solvers.levels import (
-    LevelSearch,
-    lowest_on_simplex,
-    project_on_level,
-)
+from manykernels.solvers.levels import LevelSearch, lowest_on_simplex
+from manykernels.solvers.nearest import project_on_level
 from manykernels.solvers.weights import DualMixture, WeightSearch, anderson
 from tests.oracles.optimum import optimum_of
 from tests.oracles.toys import blobs, kernel_stack, toy_problem
@@ -190,7 +186,7 @@ def test_many_blocks_are_projected_to_the_same_point(
     slopes = rng.normal(size=(8, 40))
     heights = -slopes @ inside - 0.001
     exact = project_on_level(point, slopes, heights)
-    monkeypatch.setattr(level_sets, "MANY_BLOCKS", 1)
+    monkeypatch.setattr(nearest, "MANY_BLOCKS", 1)
     np.testing.assert_allclose(
         project_on_level(point, slopes, heights), exact, atol=1e-5
     )
@@ -211,7 +207,7 @@ def test_planes_that_coincide_are_projected_on_all_the_same(
     def broken(system: np.ndarray, wanted: np.ndarray) -> None:
         raise error("Matrix is singular.")
 
-    monkeypatch.setattr(level_sets, "nnls", broken)
+    monkeypatch.setattr(nearest, "nnls", broken)
     np.testing.assert_allclose(
         project_on_level(point, slopes, heights), exact, atol=1e-5
     )
@@ -318,20 +314,21 @@ def test_p_1_mixes_points_that_spoil_different_blocks() -> None:
     assert mixture.coef[0, 0] == pytest.approx(2.0, abs=1e-3)
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_p_1_finds_the_best_mixture(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    linears = rng.uniform(1.0, 3.0, 5)
-    norms = rng.uniform(0.1, 2.0, (5, 4))
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize(("points", "blocks"), [(5, 4), (2, 1), (12, 12), (12, 150)])
+def test_p_1_finds_the_best_mixture(points: int, blocks: int, scale: float) -> None:
+    rng = np.random.default_rng(points + blocks)
+    linears = rng.uniform(1.0, 3.0, points)
+    norms = rng.uniform(0.1, 2.0, (points, blocks))
     mixture = DualMixture(LpGroupNorm(1.0))
     for linear, row in zip(linears, norms, strict=True):
-        mixture.add(np.zeros((1, 1)), linear, row)
-    shares = cp.Variable(5, nonneg=True)
+        mixture.add(np.zeros((1, 1)), scale**2 * linear, scale * row)
+    shares = cp.Variable(points, nonneg=True)
     best = cp.Problem(
         cp.Maximize(linears @ shares - 0.5 * cp.square(cp.max(norms.T @ shares))),
         [cp.sum(shares) == 1.0],
     ).solve(solver=cp.CLARABEL)
-    assert mixture.value == pytest.approx(best, abs=1e-5)
+    assert mixture.value == pytest.approx(scale**2 * best, rel=1e-6)
 
 
 def test_a_mixture_that_is_worse_than_a_point_is_not_taken() -> None:

@@ -25,7 +25,8 @@ ONLINE_PASSES = 2
 ONLINE_P = 1.1  # the online stage needs p > 1, and is slow close to 1
 FEW_ROWS = 100  # problems that dual ascent solves before the online stage has begun
 WEIGHT_ROWS = 300  # whose online stage gives good weights
-MANY_ROWS = 5_000  # above that, growing working sets give a start sooner
+MANY_ROWS = 1_000  # above that, growing working sets give a start sooner,
+MANY_SPARSE_ROWS = 5_000  # or at p = 1, where they take many rounds
 
 
 class Certified(Protocol):
@@ -88,8 +89,7 @@ class Auto:
         rng = np.random.default_rng(self.random_state)
         solver = self.choose(problem, rng)
         resumed = checkpoint is not None and checkpoint.load() is not None
-        online = FEW_ROWS < problem.n_rows <= MANY_ROWS
-        if isinstance(solver, DualAscent) and start is None and not resumed and online:
+        if isinstance(solver, DualAscent) and start is None and not resumed:
             start = self._online_start(problem, rng)
         return solver.solve(problem, start, callback, checkpoint)
 
@@ -107,7 +107,13 @@ class Auto:
         require_known_loss(problem, type(self).__name__)
         return TruncatedNewton(*settings, rng)
 
-    def _online_start(self, problem: Problem, rng: np.random.Generator) -> Expansion:
+    def _online_start(
+        self, problem: Problem, rng: np.random.Generator
+    ) -> Expansion | None:
+        """Weights from OBSCURE's online stage, where they come sooner than others."""
+        many = MANY_SPARSE_ROWS if problem.norm.p == 1.0 else MANY_ROWS
+        if not FEW_ROWS < problem.n_rows <= many:
+            return None
         smooth = replace(problem, norm=LpGroupNorm(max(problem.norm.p, ONLINE_P)))
         online = Obscure(online_passes=ONLINE_PASSES, batch_passes=0, random_state=rng)
         # Good weights, but coefficients from which the way is longer than from zero:

@@ -47,6 +47,7 @@ NEAR_MARGIN = 0.3  # rows this close to the margin stay among the working rows
 FINISHED = 0.8  # share of the tolerance at which a working set is solved
 SAMPLE = 0.3  # of the tolerance: gap that ends the work on a sample of the rows,
 ROUGH = 3e-3  # or this one: the weights for all the rows differ more than that
+AT_ONCE = 5  # times the first sample: fewer rows need no sample
 GROWTH = 6.0  # times as many rows, at most, in the next sample
 REOPENED = 0.05  # relative gap asked of its first round at p = 1
 SETTLED_ROWS = 4000  # samples above that leave the weights nearly as they are
@@ -81,7 +82,8 @@ class DualAscent:
     max_iter : int
         Rounds at most.
     subset : int
-        Rows of the first sample; problems up to twice as large use all rows at once.
+        Rows of the first sample; problems up to five times as large use all rows at
+        once.
     random_state : int, Generator or None
 
     References
@@ -99,7 +101,7 @@ class DualAscent:
 
     tol: float = 1e-2
     max_iter: int = 200
-    subset: int = 1000
+    subset: int = 200
     random_state: int | np.random.Generator | None = None
 
     def solve(
@@ -396,7 +398,7 @@ class AscentRounds(Resumable):
     def _first_rows(self) -> Index:
         """A sample and the support of the start."""
         n_rows, most = self.problem.n_rows, self.problem.bank.max_combined_rows
-        if n_rows <= min(2 * self.solver.subset, most):
+        if n_rows <= min(AT_ONCE * self.solver.subset, most):
             return np.arange(n_rows)
         support = support_of(self.coef)
         if len(support) + self.solver.subset > most:

@@ -7,11 +7,11 @@ the most of the dual points of all rounds.
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import minimize
 
 from manykernels.base.arrays import Array
 from manykernels.norms.group import LpGroupNorm, p_norms
 from manykernels.solvers.loop import Resumable
+from manykernels.solvers.nearest import nearest_point
 
 ROUNDS_REMEMBERED = 4  # by Anderson's mixing
 SMALL = 0.1  # weights below this share of the largest move on their own
@@ -25,6 +25,9 @@ VANISHED = 1e-5  # at p = 1, weights below this share of the largest are set to 
 
 DUAL_POINTS = 12  # kept for mixtures
 STEEP = 30.0  # dual exponents above this are handled as a maximum
+PROXIMAL = 1e-5  # how much of ||m - last||^2, for block norms up to one
+PROXIMAL_STEPS = 10
+HIGHER = 1e-12  # relative: less is rounding
 
 
 class WeightSearch(Resumable):
@@ -212,31 +215,32 @@ class DualMixture(Resumable):
 def _steepest_mixture(linears: Array, norms: Array, start: Array) -> Array:
     """Shares m that maximize linears . m - s^2 / 2 with s >= every entry of norms' m.
 
-    A smooth problem in (m, s) of a dozen variables, scaled to values around one.
+    By proximal steps: where a little of ||m - last||^2 is taken off, the best (m, s) is
+    the nearest feasible point to one far away.
     """
     scale = float(np.max(norms))
     if scale == 0.0:
         return start
     linears, norms = linears / scale**2, norms / scale
-    ones = np.append(np.ones(len(start)), 0.0)
-    result = minimize(
-        lambda x: 0.5 * x[-1] ** 2 - linears @ x[:-1],
-        np.append(start, np.max(start @ norms)),
-        jac=lambda x: np.append(-linears, x[-1]),
-        bounds=[(0.0, 1.0)] * len(start) + [(0.0, None)],
-        constraints=[
-            {
-                "type": "ineq",
-                "fun": lambda x: x[-1] - x[:-1] @ norms,
-                "jac": lambda _: np.hstack(
-                    [-norms.T, np.ones((norms.shape[1], 1))],
-                ),
-            },
-            {"type": "eq", "fun": lambda x: ones @ x - 1.0, "jac": lambda _: ones},
-        ],
-        method="SLSQP",
-        options={"maxiter": 100, "ftol": 1e-12},
-    )
-    shares = np.clip(result.x[:-1], 0.0, None)
-    total = float(shares.sum())
-    return shares / total if np.isfinite(total) and total > 0.0 else start
+    root = np.sqrt(PROXIMAL)  # the nearest (root m, s)
+    steepest = np.hstack([norms.T / root, -np.ones((norms.shape[1], 1))])
+    total = np.append(np.full(len(start), 1.0 / root), 0.0)
+    matrix = np.vstack([steepest, total, -total])
+    offsets = np.append(np.zeros(len(steepest)), [-1.0, 1.0])
+    best, value = start, _steepest_value(start, linears, norms)
+    for _ in range(PROXIMAL_STEPS):
+        pulls = linears - linears @ best  # a constant changes nothing, and is shorter
+        far = np.append(root * best + pulls / root, 0.0)
+        found = nearest_point(far, matrix, offsets)
+        if found is None or not found[:-1].any():
+            break
+        shares = found[:-1] / found[:-1].sum()
+        higher = _steepest_value(shares, linears, norms)
+        if higher <= value + abs(value) * HIGHER:
+            break
+        best, value = shares, higher
+    return best
+
+
+def _steepest_value(shares: Array, linears: Array, norms: Array) -> float:
+    return float(shares @ linears - 0.5 * np.max(shares @ norms) ** 2)

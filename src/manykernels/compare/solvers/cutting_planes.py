@@ -14,8 +14,8 @@ from manykernels.compare.solvers.wrapper import (
     require_sparse_norm,
 )
 from manykernels.norms.group import LpGroupNorm
-from manykernels.solvers.levels import project_on_level
 from manykernels.solvers.loop import Iterate, Resumable
+from manykernels.solvers.nearest import project_on_level
 from manykernels.solvers.problem import Expansion, Problem
 
 
