@@ -48,7 +48,7 @@ FINISHED = 0.8  # share of the tolerance at which a working set is solved
 SAMPLE = 0.3  # of the tolerance: gap that ends the work on a sample of the rows,
 ROUGH = 3e-3  # or this one: the weights for all the rows differ more than that
 AT_ONCE = 5  # times the first sample: fewer rows need no sample
-GROWTH = 6.0  # times as many rows, at most, in the next sample
+GROWTH = 4.5  # times as many rows, about, in the next sample
 REOPENED = 0.05  # relative gap asked of its first round at p = 1
 SETTLED_ROWS = 4000  # samples above that leave the weights nearly as they are
 NEARLY_SPARSE = 1.04  # between 1 and this, weights react abruptly
@@ -409,7 +409,7 @@ class AscentRounds(Resumable):
     def _next_sample(self) -> Index:
         """The next larger sample, in equal steps of the logarithm up to all rows."""
         ratio = self.problem.n_rows / self.sampled
-        steps = max(1.0, np.ceil(np.log(ratio) / np.log(GROWTH)))
+        steps = max(1, round(np.log(ratio) / np.log(GROWTH)))
         return np.sort(self.order[: round(self.sampled * ratio ** (1.0 / steps))])
 
     def _may_take_all(self) -> bool:
