@@ -35,6 +35,10 @@ def check_bank(
     _same(bank.rows(rows), stack[rows], rtol)
     combined = np.einsum("f,ifj->ij", weights, stack)
     _same(bank.combine(weights, rows), combined[rows], rtol)
+    columns = rng.permutation(n_rows)[: max(1, n_rows // 3)]
+    between = bank.combine_between(weights, rows, columns)
+    _same(between, combined[np.ix_(rows, columns)], rtol)
+    assert between.dtype == bank.dtype
     for sparse in (False, True):
         coef = rng.normal(size=(n_rows, 3))
         if sparse:

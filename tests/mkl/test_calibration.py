@@ -198,12 +198,34 @@ def test_a_weight_is_as_many_copies(classes):
     assert even == pytest.approx(weighted, rel=1e-9)
 
 
-def test_rows_at_the_margin_share_scores_but_are_no_copies():
-    scores = np.tile([2.0, -1.0, -1.0], (3, 1)) / 3.0
-    place, mark = np.array([0, 1, -1]), np.array([0.5, -0.5, 0.5])
-    training = calibration.TrainingScores(
-        scores, np.zeros(3, dtype=int), np.ones(3), place, mark
-    )
+@pytest.mark.parametrize("known", [True, False], ids=["certificate", "kernels"])
+def test_rows_at_the_margin_share_scores_but_are_no_copies(known):
+    """The third row scores like the first two and is neither; the fourth is a copy."""
+    rows = [[1.0, 0.0], [0.0, 1.0], [0.5, 0.5], [0.0, 1.0], [0.0, 1.0]]
+    features, target = np.array(rows), np.array([0, 0, 0, 0, 2])  # of the same label
+    bank = GramBank((features @ features.T)[:, None, :])
+    coef = np.outer([1.0, 1.0, 0.0, 0.0, 0.0], [2.0, -1.0, -1.0]) / 3.0
+    problem, model = make_problem(bank, target), Expansion(coef, np.ones(1))
+    scores = bank.scores(coef, model.weights)
+    np.testing.assert_allclose(scores, np.tile(scores[0], (5, 1)))
+    given = scores if known else None
+    training = calibration.TrainingScores.of(problem, model, scores=given)
     own_parts = np.array([[0.2, -0.1, -0.1], [0.8, -0.4, -0.4]])
-    expected = scores - own_parts[[0, 1, 0]]
-    np.testing.assert_array_equal(training.unseen(own_parts), expected)
+    zero = np.zeros(3)
+    expected = scores - np.vstack([own_parts, zero, own_parts[1], zero])
+    np.testing.assert_allclose(training.unseen(own_parts), expected)
+
+
+@pytest.mark.parametrize("p", [1.0, 1.1, 2.0])
+@pytest.mark.parametrize("subset", [20, 1000], ids=["samples", "all rows"])
+def test_scores_of_the_certificate_spare_the_kernels(p, subset, iris):
+    stack = np.stack([rbf_kernel(iris.X, gamma=g) for g in (0.1, 1.0)], axis=1)
+    problem = make_problem(GramBank(stack), iris.y, p=p, C=10.0)
+    result = DualAscent(subset=subset, random_state=0).solve(problem)
+    expected = problem.bank.scores(result.model.coef, result.model.weights)
+    np.testing.assert_allclose(result.scores, expected, atol=1e-9)
+    known = calibration.TrainingScores.of(problem, result.model, scores=result.scores)
+    anew = calibration.TrainingScores.of(problem, result.model)
+    np.testing.assert_array_equal(known.place, anew.place)
+    parts = calibration._neighbors(problem, result.model).own_parts()
+    assert known.temperature(parts) == pytest.approx(anew.temperature(parts), rel=1e-9)

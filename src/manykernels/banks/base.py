@@ -181,6 +181,16 @@ class Bank(ABC):
                 return out
         return self.combine(weights, rows, np.empty((len(rows), self.n_rows)))
 
+    def combine_between(self, weights: Array, rows: Index, columns: Index) -> Values:
+        """sum_f weights_f K_f(i, j) for i in rows and j in columns."""
+        found = np.empty((len(rows), len(columns)), self.dtype)
+        held = np.empty((min(SCORE_BLOCK, len(rows)), self.n_rows), self.dtype)
+        for start in range(0, len(rows), SCORE_BLOCK):
+            part = rows[start : start + SCORE_BLOCK]
+            whole = self.combine(weights, part, held[: len(part)])
+            found[start : start + SCORE_BLOCK] = whole[:, columns]
+        return found
+
     def scores_at(self, rows: Index, coef: Array, weights: Array) -> Array:
         """Some rows of `scores`, shape (len(rows), outputs)."""
         if self.product_work < np.inf or len(rows) >= len(support_of(coef)):

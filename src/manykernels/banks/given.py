@@ -89,6 +89,14 @@ class KernelsLastBank(Bank):
         in_slices(len(rows), len(rows) * self.stack[0].nbytes, work)
         return out
 
+    def combine_between(self, weights: Array, rows: Index, columns: Index) -> Values:
+        """sum_f weights_f K_f(i, j), from the pairs that are asked for."""
+        out = np.empty((len(rows), len(columns)), self.dtype)
+        work = partial(hot.combine_pairs, self.stack, weights, rows, columns, out)
+        traffic = SCATTERED * out.size * self.stack[0, 0].nbytes
+        in_slices(len(rows), traffic, work)
+        return out
+
     def square_norms(self, coef: Array) -> Array:
         """||theta_f||^2 for every f, from the pairs of support rows."""
         support = support_of(coef)
@@ -147,6 +155,10 @@ class ScaledBank(Bank):
     def combine(self, weights: Array, rows: Index, out: Values | None = None) -> Values:
         """sum_f weights_f K_f(i, j) for i in rows and all j."""
         return self.bank.combine(weights * self.factors, rows, out)
+
+    def combine_between(self, weights: Array, rows: Index, columns: Index) -> Values:
+        """sum_f weights_f K_f(i, j) for i in rows and j in columns."""
+        return self.bank.combine_between(weights * self.factors, rows, columns)
 
     def square_norms(self, coef: Array) -> Array:
         """||theta_f||^2 for every f."""

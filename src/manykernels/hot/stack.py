@@ -179,6 +179,23 @@ def combine_given(stack, weights, rows, out, start, stop):
             out[a, j] = total
 
 
+@njit(cache=True, fastmath=True, nogil=True)
+def combine_pairs(stack, weights, rows, columns, out, start, stop):
+    """out[a, b] = sum_f weights[f] * stack[rows[a], columns[b], f].
+
+    For a in start..stop.
+    """
+    shares = weights.astype(out.dtype)
+    for a in range(start, stop):
+        values = stack[rows[a]]
+        for b in range(len(columns)):
+            source = values[columns[b]]
+            total = out.dtype.type(0.0)
+            for f in range(stack.shape[2]):
+                total += shares[f] * source[f]
+            out[a, b] = total
+
+
 @njit(cache=True, nogil=True)
 def gather_given(stack, rows, columns, out, start, stop):
     """out[a, f, b] = stack[rows[a], columns[b], f]."""

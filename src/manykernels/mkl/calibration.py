@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +14,7 @@ from scipy.special import softmax
 
 from manykernels.banks import Bank, OnDemandBank
 from manykernels.banks.base import support_of
-from manykernels.base.arrays import Array, Index, Values
+from manykernels.base.arrays import Array, Index
 from manykernels.base.machine import one_blas_thread
 from manykernels.kernels import reads_matrices
 from manykernels.mkl.models.model import BlockModel
@@ -23,12 +22,10 @@ from manykernels.solvers import Expansion, InterruptedFitWarning, Problem
 
 LOG_RANGE = (-6.0, 6.0)
 ENOUGH_ROWS = 1500  # for one number: on MNIST, more change the log loss by 1 %
-BLOCK = 256  # of these rows at a time
 MOST_NEIGHBORS = 1000  # support rows that may stand in for another
 HELD_VALUES = 1 << 22  # of a combined kernel, kept to be used twice
 JITTERS = (1e-6, 1e-4, 1e-2)  # of the mean diagonal, as kernels may be singular
 SAME = 1e-6  # of the diagonals: what rounding makes of a distance of zero
-DIGITS = 9  # of the mark that copies of a row share
 Labels = NDArray[np.int64]
 
 
@@ -39,8 +36,8 @@ class TrainingScores:
     scores: Array  # (rows, classes)
     target: Labels  # (rows,)
     weight: Array  # (rows,)
-    place: Index  # (rows,) among the support rows; -1 for rows without coefficients
-    mark: Array  # (rows,) a random sum of kernel values: the same for copies only
+    # (rows,) Which support row it is, or is a copy of; -1 where there is none.
+    place: Index
 
     @classmethod
     def of(
@@ -48,46 +45,77 @@ class TrainingScores:
         problem: Problem,
         model: Expansion,
         most: int = ENOUGH_ROWS,
-        combined: Array | None = None,
+        scores: Array | None = None,
     ) -> TrainingScores:
         """Scores of all rows, or of a sample of `most`, from the kernels.
 
-        `combined` are the combined kernel's rows of the support, if they are known.
+        `scores` are those of all rows, where they are known.
         """
         rows = np.arange(problem.n_rows)
         if len(rows) > most:
             rows = np.sort(np.random.default_rng(0).permutation(rows)[:most])
         support = support_of(model.coef)
-        coef = np.column_stack([model.coef, np.zeros(problem.n_rows)])
-        coef[support, -1] = np.random.default_rng(0).normal(size=len(support))
-        if combined is None:
-            scores = problem.bank.scores_at(rows, coef, model.weights)
-        else:
-            scores = (coef[support].T @ combined).T[rows]
         place = np.full(problem.n_rows, -1)
         place[support] = np.arange(len(support))
-        target, weight = problem.target[rows], problem.sample_weight[rows]
-        return cls(scores[:, :-1], target, weight, place[rows], scores[:, -1])
+        if scores is None:
+            found = problem.bank.scores_at(rows, model.coef, model.weights)
+            compared = found[place[rows] >= 0]
+        else:
+            found, compared = scores[rows], scores[support]
+        idle = np.flatnonzero(place[rows] < 0)
+        doubtful = rows[idle[_scored_alike(found[idle], compared)]]
+        place[doubtful] = _copied(problem, model.weights, doubtful, support)
+        return cls(
+            found, problem.target[rows], problem.sample_weight[rows], place[rows]
+        )
 
     def unseen(self, own_parts: Array) -> Array:
         """Scores as if each row, with its copies, had been left out.
 
         A row without coefficients would score the same, unless it is a copy of a row
-        that has some: then they share label and mark. Scores would not tell: rows at
-        the margin to all the wrong classes have the same ones.
+        that has some.
         """
-        scale = max(np.abs(self.mark).max(initial=0.0), np.finfo(float).tiny)
-        keys = np.column_stack([self.target, np.round(self.mark / scale, DIGITS)])
-        _, kind = np.unique(keys, axis=0, return_inverse=True)
-        place_of_kind = np.full(len(keys), -1)
-        with_coef = self.place >= 0
-        place_of_kind[kind[with_coef]] = self.place[with_coef]
-        place = np.where(with_coef, self.place, place_of_kind[kind])
-        return self.scores - np.where(place[:, None] >= 0, own_parts[place], 0.0)
+        found = self.place >= 0
+        unseen = self.scores.copy()
+        unseen[found] -= own_parts[self.place[found]]
+        return unseen
 
     def temperature(self, own_parts: Array) -> float:
         """The temperature that suits the scores of rows left out."""
         return fit_temperature(self.unseen(own_parts), self.target, self.weight)
+
+
+def _scored_alike(scores: Array, known: Array) -> Index:
+    """Rows of `scores` that are in `known` as well, up to rounding, and some others.
+
+    Copies score alike, and so do rows at the same margins: the kernels have to tell.
+    """
+    if not scores.size or not known.size:
+        return np.empty(0, dtype=np.intp)
+    mixed = np.random.default_rng(0).normal(size=scores.shape[1])
+    marks, others = scores @ mixed, np.sort(known @ mixed)
+    after = np.searchsorted(others, marks)
+    near = [
+        np.abs(others[np.clip(after - k, 0, len(others) - 1)] - marks) for k in (0, 1)
+    ]
+    return np.flatnonzero(np.minimum(*near) <= SAME * np.abs(others).max())
+
+
+def _copied(problem: Problem, weights: Array, rows: Index, support: Index) -> Index:
+    """For each row the first support row that it is a copy of, by position; or -1."""
+    if not len(rows):
+        return rows
+    gram = problem.bank.combine_between(weights, rows, support)
+    diagonal, target = problem.bank.diagonals() @ weights, problem.target
+    alike = target[rows][:, None] == target[support]
+    same = _same_points(gram, diagonal[rows], diagonal[support]) & alike
+    return np.where(same.any(axis=1), np.argmax(same, axis=1), -1)
+
+
+def _same_points(gram: Array, diagonal: Array, others: Array) -> NDArray[np.bool_]:
+    """Which pairs of a kernel matrix are at distance zero, up to rounding."""
+    sums = diagonal[:, None] + others
+    return np.asarray(sums - 2.0 * gram <= SAME * sums)
 
 
 @dataclass
@@ -134,11 +162,14 @@ def calibrate(problem: Problem, found: Expansion) -> float:
     return training.temperature(_neighbors(problem, found).own_parts())
 
 
-def calibrate_later(problem: Problem, found: Expansion, model: Any) -> Temperature:
+def calibrate_later(
+    problem: Problem, found: Expansion, model: Any, scores: Array | None = None
+) -> Temperature:
     """The same when it is asked for.
 
     Models of explicit features and of given matrices keep no rows: the values between
-    their support rows are kept instead, while the kernels are at hand.
+    their support rows are kept instead, while the kernels are at hand. `scores` of all
+    rows spare the kernels where a certificate has them.
     """
     given = reads_matrices(model.kernels.kernels)
     keeps_rows = isinstance(model, BlockModel) and not given
@@ -147,8 +178,8 @@ def calibrate_later(problem: Problem, found: Expansion, model: Any) -> Temperatu
     try:
         if not keeps_rows:
             with one_blas_thread():  # thin products
-                return Temperature(None, *_while_at_hand(problem, found))
-        training = TrainingScores.of(problem, found)
+                return Temperature(None, *_while_at_hand(problem, found, scores))
+        training = TrainingScores.of(problem, found, scores=scores)
     except KeyboardInterrupt:
         return Temperature(uncalibrated())
     labels = problem.target[support_of(found.coef)]
@@ -156,13 +187,14 @@ def calibrate_later(problem: Problem, found: Expansion, model: Any) -> Temperatu
 
 
 def _while_at_hand(
-    problem: Problem, found: Expansion
+    problem: Problem, found: Expansion, scores: Array | None
 ) -> tuple[TrainingScores, Neighbors]:
     """What calibration takes from the kernels, combined once where that is little."""
     support, combined = support_of(found.coef), None
     if len(support) <= MOST_NEIGHBORS and len(support) * problem.n_rows <= HELD_VALUES:
         combined = problem.bank.combine_precisely(found.weights, support)
-    training = TrainingScores.of(problem, found, combined=combined)
+        scores = (found.coef[support].T @ combined).T if scores is None else scores
+    training = TrainingScores.of(problem, found, scores=scores)
     return training, _neighbors(problem, found, combined)
 
 
@@ -231,9 +263,7 @@ class Neighbors:
         shuffled = np.random.default_rng(0).permutation(len(rows))
         near = np.sort(shuffled[:MOST_NEIGHBORS])
         if combined is None:
-            blocks = _combined(bank, model.weights, rows[near])
-            parts = [np.empty((0, len(rows)))] + [block[:, rows] for block in blocks]
-            gram = np.concatenate(parts)
+            gram = bank.combine_between(model.weights, rows[near], rows)
         else:
             gram = combined[np.ix_(near, rows)]
         diagonal = (bank.diagonals() @ model.weights)[rows]
@@ -257,9 +287,8 @@ class Neighbors:
 
     def _first_copies(self) -> Index:
         """The first of the neighbors that each row is a copy of, else itself."""
-        sums = self.diagonal[self.near][:, None] + self.diagonal
         alike = self.labels[self.near][:, None] == self.labels
-        same = (sums - 2.0 * self.gram <= SAME * sums) & alike
+        same = _same_points(self.gram, self.diagonal[self.near], self.diagonal) & alike
         itself = np.arange(len(self.labels))
         return np.where(same.any(axis=0), self.near[np.argmax(same, axis=0)], itself)
 
@@ -273,12 +302,6 @@ def _spans(gram: Array, diagonal: Array, near: Index) -> Array:
     spans = np.maximum(diagonal - np.square(reach).sum(axis=0), 0.0)
     spans[near] = 1.0 / np.square(inverse).sum(axis=0)
     return np.asarray(spans)
-
-
-def _combined(bank: Bank, weights: Array, rows: Index) -> Iterator[Values]:
-    """Rows of the combined kernel, some at a time."""
-    for start in range(0, len(rows), BLOCK):
-        yield bank.combine(weights, rows[start : start + BLOCK])
 
 
 def _inverse_root(square: Array) -> Array | None:

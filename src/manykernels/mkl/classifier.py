@@ -297,7 +297,9 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         self.classes_, self.support_ = rows.classes, rows.kept[support]
         self._model = fitted_model(data.kernels, data.bank.nugget, found)
         self._labels = SupportLabels(rows.target[support], rows.weight[support])
-        self._temperature = temperature or calibrate_later(problem, found, self._model)
+        self._temperature = temperature or calibrate_later(
+            problem, found, self._model, result.scores
+        )
         if self._temperature.training is not None:
             reporting.warn_if_alike(problem, self._temperature.training.scores)
         self.objective_, self.duality_gap_ = result.objective, result.duality_gap

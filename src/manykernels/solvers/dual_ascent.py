@@ -314,7 +314,8 @@ class AscentRounds(Resumable):
             gap = relative_gap(iterate.objective, iterate.dual_bound)
             if gap <= self.solver.tol:
                 break
-        return iterate, scores
+        stretched_scores = partial(np.multiply, stretch, scores)
+        return replace(iterate, scores=stretched_scores), scores
 
     def _sparsest_first(
         self, weights: Array, scores: Array

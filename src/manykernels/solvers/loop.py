@@ -49,6 +49,7 @@ class Iterate:
     updates: int
     snapshot: Callable[[], Expansion]
     dual_snapshot: Callable[[], Array] | None = None  # the point behind the bound
+    scores: Callable[[], Array] | None = None  # of the snapshot, where a check has them
 
 
 Callback = Callable[[Epoch], object]
@@ -101,6 +102,7 @@ class SolveResult:
     stopped: bool = False  # by the callback or the user, before convergence
     interrupted: bool = False  # by the user
     at_rounding: bool = False  # the kernel values are too coarse for a smaller gap
+    scores: Array | None = None  # (rows, outputs) of the model, where a check has them
 
     @property
     def relative_gap(self) -> float:
@@ -160,13 +162,16 @@ class Best:
     dual_bound: float = 0.0  # that of the dual point zero
     dual_coef: Array | None = None
     history: list[Epoch] = field(default_factory=list)
+    scores: Array | None = None  # of the model, where they are known
 
     def add(self, iterate: Iterate, seconds: float) -> Epoch:
         """Record one iterate."""
         # Values and what they belong to change together: Ctrl-C may come at any time.
         if iterate.objective < self.objective:
             model = iterate.snapshot()
+            scores = None if iterate.scores is None else iterate.scores()
             self.objective, self.model = iterate.objective, model
+            self.scores = scores
         if iterate.dual_bound > self.dual_bound:
             point = self.dual_coef
             if iterate.dual_snapshot is not None:
@@ -205,6 +210,7 @@ class Best:
             bool(converged),
             self.dual_coef,
             stopped,
+            scores=self.scores,
         )
 
     def state(self) -> State:
