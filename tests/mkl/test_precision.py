@@ -101,6 +101,17 @@ def test_where_rounding_limits_the_gap_the_warning_says_so(halves):
     assert "max_iter" not in str(got[0].message)
 
 
+@pytest.mark.parametrize(
+    ("kernel", "scale"),
+    [(Polynomial(60, normalize=None), 1.0), (Linear(normalize=None), 1e20)],
+)
+def test_where_rounding_hides_everything_there_is_no_model(kernel, scale, halves):
+    """A bound as good as none, and a model no better than chance."""
+    X, y, _ = halves
+    with pytest.raises(ValueError, match=r"k\(x, x\) up to .*e\+.* normalize"):
+        fitted(mk.MKLClassifier, [kernel, RBF()], scale * X, y, C=10.0)
+
+
 @pytest.mark.parametrize("kernels", [[Linear(normalize=None)], [RBF(1.0), RBF(0.1)]])
 def test_a_model_that_tells_nothing_apart_is_announced(kernels, halves):
     """It is the optimum: a certificate alone would hide that it is useless."""

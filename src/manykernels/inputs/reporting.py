@@ -20,6 +20,7 @@ from manykernels.device import Device
 from manykernels.kernels import KernelSet
 from manykernels.solvers import Problem, SolveResult
 
+HOPELESS = 0.9  # relative gap: a bound this weak says nothing
 ALIKE = 1e-3  # scores that differ by less tell nothing apart
 ENOUGH = 0.5  # a gap that has hardly moved says nothing about the time left
 
@@ -228,6 +229,20 @@ def warn_unless_converged(solver: Any, result: SolveResult) -> None:
             f"{len(result.history)} epochs, above tol={solver.tol:g}; {advice}.",
             ConvergenceWarning,
             stacklevel=5,
+        )
+
+
+def require_precision(problem: Problem, result: SolveResult) -> None:
+    """Raise where rounding hides all that there is to learn.
+
+    The bound is then as good as none, and the model no better than chance.
+    """
+    if result.at_rounding and result.relative_gap > HOPELESS:
+        largest = float(problem.bank.diagonals().max())
+        raise ValueError(
+            "expected kernel values whose rounding is small next to a margin of one, "
+            f"got k(x, x) up to {largest:.2g} with C={problem.C:g}; "
+            "normalize the kernels, rescale the columns, or lower C."
         )
 
 

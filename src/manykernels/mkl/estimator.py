@@ -187,6 +187,7 @@ class MKLEstimator(Saved, RowsEstimator):
         if saved is not None and saved.resumed:
             result = certified_anew(problem, result, getattr(solver, "tol", self.tol))
         if not result.converged:
+            reporting.require_precision(problem, result)
             reporting.warn_unless_converged(solver, result)
         self.dual_point_ = result.dual_coef
         return result
