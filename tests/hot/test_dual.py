@@ -17,6 +17,7 @@ from manykernels.hot.dual import (
     dual_sweeps,
     frozen_values,
     gather_square,
+    mirror_corner,
     shuffled,
 )
 from manykernels.losses import MulticlassHinge
@@ -183,15 +184,26 @@ def test_gather_square() -> None:
     assert np.all(np.isnan(out[2]))
 
 
+@pytest.mark.parametrize("known", [0, 1, 70, 150])
+def test_a_corner_is_turned_over(known: int) -> None:
+    gram = np.full((200, 200), np.nan)
+    whole = np.add.outer(np.arange(150.0), np.arange(150.0) ** 2)
+    gram[known:150, :150] = whole[known:]
+    mirror_corner(gram, known, 150, 0, known // 2)
+    mirror_corner(gram, known, 150, known // 2, known)
+    assert np.array_equal(gram[:known, known:150], whole[known:, :known].T)
+    assert np.all(np.isnan(gram[:known, :known])) and np.all(np.isnan(gram[150:]))
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_products_are_added_to_the_columns_of_a_slice(dtype: type) -> None:
     rng = np.random.default_rng(0)
-    values = rng.normal(size=(7, 600)).astype(dtype)
+    values = rng.normal(size=(7, 5000)).astype(dtype)
     coef = rng.normal(size=(7, 3)) * (rng.random((7, 3)) < 0.5)
-    out = np.ones((3, 600))
-    add_products(values, coef, out, 5, 590)
-    expected = np.ones((3, 600))
-    expected[:, 5:590] += coef.T @ values[:, 5:590].astype(np.float64)
+    out = np.ones((3, 5000))
+    add_products(values, coef, out, 5, 4990)
+    expected = np.ones((3, 5000))
+    expected[:, 5:4990] += coef.T @ values[:, 5:4990].astype(np.float64)
     np.testing.assert_allclose(out, expected, rtol=1e-12, atol=1e-12)
 
 

@@ -309,8 +309,6 @@ def test_kernel_rows_make_room_for_others() -> None:
         coef[rows] = np.arange(2 * len(rows)).reshape(-1, 2) + 1.0
         assert kernel.scores(coef) == pytest.approx((whole @ coef).T)
         assert len(kernel.owners) <= 4
-        index = np.array(rows)
-        assert kernel.square(index) == pytest.approx(whole[np.ix_(index, index)])
 
 
 def test_a_start_near_the_solution_needs_fewer_rounds() -> None:

@@ -15,7 +15,8 @@ NEGLIGIBLE = 1e-13
 WORTHWHILE = 0.5  # of the last sweep's mean gain of a row: who gains less waits
 
 LONGEST_STRETCH = 2.0
-COLUMNS = 256  # of all outputs at a time: they stay in the fastest cache
+COLUMNS = 2048  # of all outputs at a time: these stay in cache, pages last for a while
+TILE = 64  # rows and columns of a corner that is turned over
 ROUGHLY = 1e-3  # of the goal: precise enough to see whether it is reached
 HALVINGS = 53  # of an interval: to the last bit
 
@@ -67,6 +68,8 @@ def _same_level(excess, coef, own, total):
 @njit(cache=True, fastmath=True, nogil=True)
 def dual_sweeps(gram, target, bound, coef, scores, drift, orders, goal):
     """Solve each row's own problem exactly, row by row, until the gap is small.
+
+    The kernel of the rows are the first rows and columns of `gram`.
 
     coef (rows, outputs) changes in place. scores (outputs, rows) = (gram @ coef).T
     at the start; drift, zero at the start, takes their change. The drift stays small,
@@ -256,6 +259,18 @@ def gather_square(values, rows, columns, out, start, stop):
         target = out[a]
         for b in range(len(columns)):
             target[b] = source[columns[b]]
+
+
+@njit(cache=True, nogil=True)
+def mirror_corner(square, known, n, start, stop):
+    """square[a, b] = square[b, a] for a in start..stop, b in known..n."""
+    for left in range(start, stop, TILE):
+        right = min(left + TILE, stop)
+        for top in range(known, n, TILE):
+            for a in range(left, right):
+                target = square[a]
+                for b in range(top, min(top + TILE, n)):
+                    target[b] = square[b, a]
 
 
 @njit(cache=True, fastmath=True, nogil=True)

@@ -49,8 +49,10 @@ class DeviceBlocks:
         self.compiled: HingeBlocks | None = None
         self.weights: Array = np.zeros(0)  # there is no combination yet
 
-    def set_weights(self, weights: Array) -> None:
-        """Another combination of the kernels."""
+    def begin(self, weights: Array) -> None:
+        """A round with these weights; another combination unless they are the same."""
+        if np.array_equal(weights, self.weights):
+            return
         self.weights = weights
         for part in self.kernels.parts(slice(0, self.kernels.n_rows)):
             self.matrix[part, ...] = self.kernels.combined(weights, part)
@@ -65,6 +67,14 @@ class DeviceBlocks:
         ]
         found = device.get(device.xp.concat(parts))
         return np.ascontiguousarray(found.T, np.float64)
+
+    @property
+    def owners(self) -> Index:
+        """All rows are combined at once: there is nothing to remember."""
+        return np.empty(0, dtype=np.intp)
+
+    def hold(self, rows: Index) -> None:
+        """All rows are there."""
 
     def ascend(self, coef: Array, scores: Array, goal: float) -> int:
         """Improve coef and its scores in place, towards a gap; returns updates."""

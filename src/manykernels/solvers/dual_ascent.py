@@ -150,6 +150,7 @@ class AscentRounds(Resumable):
         "order",
         "sampled",
         "rows",
+        "held",
         "gap",
         "last_gap",
         "goal",
@@ -194,6 +195,7 @@ class AscentRounds(Resumable):
         self.certified = np.inf  # the smallest objective in float64, from the kernels
         self.at_rounding = False  # whether the kernel values allow no smaller gap
         self.rows = self._first_rows()
+        self.held: Index = np.empty(0, dtype=np.intp)  # combined rows that still serve
         self.doubt = Doubt(problem.bank)
         self._work: WorkingSet | None = None
         if problem.norm.p == 1.0 and self.coef.any():
@@ -248,7 +250,10 @@ class AscentRounds(Resumable):
     def _working_set(self) -> WorkingSet:
         # Small samples settle the weights: few rounds are left for large ones.
         brief = len(self.rows) > SETTLED_ROWS
-        return WorkingSet(self.problem, self.rows, self.coef, self.rng, brief)
+        work = WorkingSet(self.problem, self.rows, self.coef, self.rng, brief)
+        if len(self.held):
+            work.hold(self.held, self.search.weights)
+        return work
 
     def _solve(self, work: WorkingSet) -> Pairs | None:
         """The frozen problem by sweeps, or with its weights where sweeps cost more.
@@ -283,7 +288,10 @@ class AscentRounds(Resumable):
         rows = state["rows"]
         Wholes(None, low=0, below=self.problem.n_rows).check("rows", rows, {})
         require_all("the search", {"rows": np.all(rows[:-1] < rows[1:])})
-        self.rows = rows
+        held = state["held"]
+        Wholes(None, low=0, below=len(rows)).check("held", held, {})
+        require_all("the search", {"held rows": len(np.unique(held)) == len(held)})
+        self.rows, self.held = rows, held
         super().restore(state)
         Real(0.0, above=True).check("goal", self.goal, {})
         self._work = None
@@ -366,7 +374,9 @@ class AscentRounds(Resumable):
         left_open, enough = self.gap - unsolved, self._enough()
         if not solved and left_open < LITTLE_OPEN * enough:
             self.goal = min(self.goal, UNSOLVED_SHARE * (enough - left_open))
+            self.held = work.kernel.owners
             return
+        self.held = np.empty(0, dtype=np.intp)
         self.goal = min(self.goal, self._next_goal(left_open))
         self.search.step(norms, work.sums.dual, work.sums.primal)
 
@@ -457,6 +467,7 @@ class AscentRounds(Resumable):
     def _begin(self, rows: Index, sampled: int) -> None:
         """Go on with these rows."""
         self.rows, self.sampled = rows, sampled
+        self.held = np.empty(0, dtype=np.intp)
         self._work = None
         self.gap = np.inf
         sparse = self.problem.norm.p == 1.0

@@ -8,8 +8,14 @@ import numpy as np
 
 from manykernels.banks.base import Bank, support_of
 from manykernels.base.arrays import Array, Index, Values
-from manykernels.base.machine import in_slices
-from manykernels.hot.dual import add_products, dual_sweeps, gather_square, shuffled
+from manykernels.base.machine import SCATTERED, in_slices
+from manykernels.hot.dual import (
+    add_products,
+    dual_sweeps,
+    gather_square,
+    mirror_corner,
+    shuffled,
+)
 from manykernels.losses.classification import margins
 
 SWEEPS = 20  # between two looks at which rows still matter,
@@ -17,6 +23,8 @@ FEW_SWEEPS = 4  # or while rows that violate their margin wait to be taken in
 SCORE_ROWS = 1024  # rows combined at a time
 NEW_SHARE = 0.3  # of the support: rows without coefficients taken in at a time
 FEWEST_NEW = 300  # unless there are fewer
+FEW_OTHERS = 1.2  # times the active rows: others may take part for a while
+ROOM = 1.3  # times the rows that take part: for those that come later
 FILLED = 1.8  # of the two combined kernels that there is memory for
 
 
@@ -24,7 +32,7 @@ def rows_at_work(most: int, n_active: int) -> int:
     """Rows of a working set that fits in memory if `n_active` of them can change.
 
     Memory holds the combined kernel of `most` rows and as much again. A working set
-    takes the kernel rows of its active rows, and a copy of the part among these.
+    takes the kernel rows of those, and a copy of the part among them.
 
     Examples
     --------
@@ -61,6 +69,11 @@ class CombinedKernel:
         self.values: Values = np.empty((most, bank.n_rows), bank.dtype)
         self.set_weights(np.zeros(bank.n_blocks))
 
+    def begin(self, weights: Array) -> None:
+        """A round with these weights; rows that are combined so already are kept."""
+        if not np.array_equal(weights, self.weights):
+            self.set_weights(weights)
+
     def set_weights(self, weights: Array) -> None:
         """Another combination, in the memory of the last one."""
         self.weights = weights
@@ -86,12 +99,9 @@ class CombinedKernel:
         in_slices(len(coef), held.nbytes, work)
         return scores
 
-    def square(self, index: Index) -> Values:
-        """Rows and columns `index`, which were required before, copied together."""
-        out = np.empty((len(index), len(index)), self.values.dtype)
-        work = partial(gather_square, self.values, self.places[index], index, out)
-        in_slices(len(index), out.nbytes, work)
-        return out
+    def hold(self, rows: Index) -> None:
+        """Combine these rows in this order, as many as there is room for."""
+        self.require(rows[: len(self.values)])
 
     def require(self, rows: Index) -> None:
         """Combine those of these rows that were not asked for before."""
@@ -130,31 +140,73 @@ class HostSweeps(CombinedKernel):
     ) -> None:
         super().__init__(bank, most)
         self.target, self.bound, self.rng = target, bound, rng
+        self._forget_square()
+
+    def begin(self, weights: Array) -> None:
+        """A round of sweeps with these weights; nothing is left of the last one's."""
+        super().begin(weights)
+        self._forget_square()
+
+    def _forget_square(self) -> None:
+        self.rows: Index = np.empty(0, dtype=np.intp)  # that take part in sweeps,
+        self.among: Values = np.empty((0, 0), self.bank.dtype)  # and K among them
 
     def ascend(self, coef: Array, scores: Array, goal: float) -> int:
         """Improve coef and its scores in place, towards a gap; returns updates."""
         active, waiting = self._active_rows(coef, scores)
         self.require(active)
-        before = coef[active]
+        square = self._square(active, waiting)
+        rows = self.rows
+        before = coef[rows]
         after = before.copy()
-        starts = np.ascontiguousarray(scores[:, active])
-        shape = (FEW_SWEEPS if waiting else SWEEPS, len(active))
+        starts = np.ascontiguousarray(scores[:, rows])
+        shape = (FEW_SWEEPS if waiting else SWEEPS, len(rows))
         draws = self.rng.integers(2**32, size=shape, dtype=np.uint32)
         _, updates = dual_sweeps(
-            self.square(active),
-            self.target[active],
-            self.bound[active],
+            square,
+            self.target[rows],
+            self.bound[rows],
             after,
             starts,
             np.zeros(starts.shape, self.bank.dtype),
             shuffled(draws),
             goal,
         )
-        coef[active] = after
+        coef[rows] = after
         change = np.zeros_like(coef)
-        change[active] = after - before
+        change[rows] = after - before
         scores += self.scores(change)
+        if not waiting:
+            self._forget_square()
         return int(updates)
+
+    def _square(self, active: Index, waiting: bool) -> Values:
+        """K among `self.rows`, in the first rows and columns of an array.
+
+        These are the active rows, and, while rows wait to be taken in, few others that
+        were active before: then only what is new is copied.
+        """
+        known, most = len(self.rows), len(self.values)
+        outside = np.ones(len(self.places), dtype=bool)
+        outside[self.rows] = False
+        rows = np.concatenate([self.rows, active[outside[active]]])
+        few = len(rows) <= min(FEW_OTHERS * len(active), most)
+        if not (known and few and np.all(self.places[self.rows] >= 0)):
+            known, rows = 0, active
+        n = len(rows)
+        if n > len(self.among):
+            size = min(int(ROOM * n), most) if waiting else n  # short rows are faster
+            self._forget_square()  # memory is free before it is taken
+            known, self.among = 0, np.empty((size, size), self.values.dtype)
+        square, places = self.among, self.places[rows[known:]]
+        traffic = SCATTERED * len(places) * square.itemsize
+        work = partial(gather_square, self.values, places, rows, square[known:])
+        in_slices(len(places), traffic * n, work)
+        if known:
+            work = partial(mirror_corner, square, known, n)
+            in_slices(known, traffic * known, work)
+        self.rows = rows
+        return square
 
     def _active_rows(self, coef: Array, scores: Array) -> tuple[Index, bool]:
         """The support, and the rows that violate their margin most; are there more?

@@ -37,8 +37,15 @@ class Frozen(Protocol):
 
     weights: Array
 
-    def set_weights(self, weights: Array) -> None:
-        """Another combination of the kernels."""
+    @property
+    def owners(self) -> Index:
+        """Rows that were combined because they were asked for, in their order."""
+
+    def begin(self, weights: Array) -> None:
+        """A round with these weights; another combination unless they are the same."""
+
+    def hold(self, rows: Index) -> None:
+        """Combine these rows in this order."""
 
     def scores(self, coef: Array) -> Array:
         """(K coef)' in float64, shape (outputs, rows)."""
@@ -103,10 +110,17 @@ class WorkingSet:
     def adopt(self, coef: Array, weights: Array) -> None:
         """Go on from these coefficients and kernel weights."""
         self.coef = coef
-        if not np.array_equal(weights, self.kernel.weights):
-            self.kernel.set_weights(weights)
+        self.kernel.begin(weights)
         self.scores = self.kernel.scores(coef)
         self._sum()
+
+    def hold(self, rows: Index, weights: Array) -> None:
+        """Combine the rows that an interrupted search held.
+
+        Its sums go over the rows in this order: others would be rounded otherwise.
+        """
+        self.kernel.begin(weights)
+        self.kernel.hold(rows)
 
     def _sum(self) -> None:
         no_drift, found = np.zeros_like(self.scores), np.empty(len(self.target))
