@@ -14,10 +14,11 @@ from manykernels.base.machine import available_threads, one_blas_thread
 from manykernels.kernels import KernelSet
 from manykernels.kernels.rows import symmetric_tiles
 
-# A tile and its few temporaries stay in a core's second-level cache, and its inner
-# products are matrix-matrix.
-TILE_ROWS = 256
-TILE_COLUMNS = 512
+# Inner products of a tile are matrix-matrix, and fast where both sides are long; larger
+# tiles leave the caches.
+TILE_ROWS = 512
+TILE_COLUMNS = 1024
+FEW_COLUMNS = 512  # not worth a second thread
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -107,7 +108,7 @@ class OnDemandBank(Bank):
                 tile = used.combined_tile(weights, of, rows[part])
                 out[part] += tile.T.astype(np.float64) @ coef[of]
 
-        _in_threads(work, _slices(len(rows), TILE_COLUMNS))
+        _in_threads(work, _shares(len(rows)))
         return out
 
     def block_scores(self, coef: Array) -> Values:
@@ -157,11 +158,24 @@ class OnDemandBank(Bank):
         return self.kernels.only(np.flatnonzero(weights))
 
     def _per_column_slice(self, work: Callable[[slice], None]) -> None:
-        _in_threads(work, _slices(self.n_rows, TILE_COLUMNS))
+        _in_threads(work, _shares(self.n_rows))
 
 
 def _slices(n: int, size: int) -> list[slice]:
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+
+
+def _shares(n: int) -> list[slice]:
+    """Slices of at most TILE_COLUMNS, as many for every thread.
+
+    >>> _shares(512), len(_shares(1200)) % available_threads()
+    ([slice(0, 512, None)], 0)
+    """
+    if n <= FEW_COLUMNS:
+        return _slices(n, FEW_COLUMNS)
+    threads = available_threads()
+    count = -(-n // (threads * TILE_COLUMNS)) * threads
+    return _slices(n, -(-n // count))
 
 
 def _in_threads(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
