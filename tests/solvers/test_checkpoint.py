@@ -99,6 +99,41 @@ def test_rows_computed_on_demand_resume_to_the_bit(
     same(whole, solver.solve(problem, checkpoint=memory))
 
 
+@pytest.mark.parametrize("p", [1.0, 1.1, 1.5])
+def test_a_combined_kernel_that_still_serves_is_made_anew_row_by_row(
+    p: float, one_blas_thread
+) -> None:
+    """Sums over its rows are rounded by their order, which a search remembers."""
+    solver, found = DualAscent(tol=1e-4, subset=20, random_state=0), 0
+    for seed in (0, 2, 3, 5, 7):
+        problem = toy_problem(seed, n_rows=150, p=p, C=10.0)
+        whole = solver.solve(problem)
+        for kill_after in range(2, 12):
+            memory = Memory()
+            memory.kill_after = kill_after
+            try:
+                solver.solve(problem, checkpoint=memory)
+                break
+            except KilledError:
+                found += len(memory.load()["search"]["held"]) > 0
+                same(whole, solver.solve(problem, checkpoint=memory))
+    assert found
+
+
+@pytest.mark.parametrize("held", [[0, 0], [-1], [10**6], [0.5]])
+def test_rows_that_no_search_holds_are_refused(held: list) -> None:
+    problem = toy_problem(0, n_rows=30)
+    solver, memory = DualAscent(tol=1e-9, random_state=0), Memory()
+    memory.kill_after = 2
+    with pytest.raises(KilledError):
+        solver.solve(problem, checkpoint=memory)
+    state = memory.load()
+    state["search"]["held"] = np.array(held)
+    memory.load = lambda: state  # type: ignore[method-assign]
+    with pytest.raises(ValueError, match="delete the checkpoint"):
+        solver.solve(problem, checkpoint=memory)
+
+
 @each_solver
 def test_a_finished_search_is_returned_at_once(solver) -> None:
     problem = toy_problem(32, n_rows=40, p=1.25, C=2.0)

@@ -52,10 +52,12 @@ class Saved(Documented):
 
         `manykernels.load` reads it: an estimator of the same class with the same
         predictions to the bit. Training kernels are not kept, nor any rows where the
-        model needs none. The file appears whole or not at all, with the permissions
-        that `open` would give it, and where a link points to. Callbacks, paths,
-        devices, and objects from elsewhere such as splitters, scorers and random states
-        are not saved: these parameters have their defaults afterwards.
+        model needs none. What is computed when it is first asked for, such as the
+        temperature of probabilities, is computed now. The file appears whole or not at
+        all, with the permissions that `open` would give it, and where a link points to.
+        Callbacks, paths, devices, and objects from elsewhere such as splitters, scorers
+        and random states are not saved: these parameters have their defaults
+        afterwards.
 
         Parameters
         ----------

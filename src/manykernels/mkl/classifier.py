@@ -163,7 +163,8 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
     n_iter_ : int
     temperature_ : float
         Divides the scores in `predict_proba`; fitted on estimates of the training
-        rows' leave-one-out scores when it is first asked for, and 1 for the log loss.
+        rows' leave-one-out scores when it is first asked for, or when the model is
+        saved, and 1 for the log loss.
     n_features_in_ : int
         Columns of the table, or training rows of given matrices.
     feature_names_in_ : array of str
