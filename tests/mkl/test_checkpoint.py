@@ -156,7 +156,7 @@ def test_arrays_of_other_shapes_are_refused_before_compiled_loops_see_them(
             continue
         went_on += 1
         assert model.objective_ - model.duality_gap_ <= whole.objective_
-    # Fewer rows at work or combined beforehand, and a dual point that a better one beats.
+    # Fewer rows at work, or combined beforehand; a dual point that a better one beats.
     assert went_on <= 3
 
 
