@@ -29,7 +29,7 @@ from manykernels.solvers.weights import DualMixture
 # What a fit consists of: the part's name, and the method that does it.
 PARTS: dict[str, tuple[Any, str]] = {
     "rows to the device": (MKLEstimator, "_read"),
-    "combined kernels": (DeviceBlocks, "set_weights"),
+    "combined kernels": (DeviceBlocks, "begin"),
     "blocks of rows": (DeviceBlocks, "ascend"),
     "scores of all rows": (DeviceBank, "_scores"),
     "block norms": (DeviceBank, "square_norms"),
