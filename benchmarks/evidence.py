@@ -87,11 +87,13 @@ def environment() -> dict[str, Any]:
 def commit(folder: Path = RESULTS.parent) -> str | None:
     """The commit measured, with "+" after changes to its source.
 
-    Outside of a checkout it is what MANYKERNELS_COMMIT says, else None.
+    MANYKERNELS_COMMIT says it where a copy of the sources is no checkout of it.
     """
+    if said := os.environ.get("MANYKERNELS_COMMIT"):
+        return said
     named = _git(folder, "rev-parse", "HEAD")
     if named is None:
-        return os.environ.get("MANYKERNELS_COMMIT")
+        return None
     edited = _git(folder, "status", "--porcelain", "--", ":/src", ":/benchmarks/*.py")
     return named + "+" * bool(edited)
 
