@@ -152,6 +152,15 @@ def test_given_kernels_that_are_not_square(stack):
         GIVEN.fit(stack.X[:40], stack.y[:40])
 
 
+def test_given_stacks_with_kernels_first(stack):
+    first = np.moveaxis(stack.X, -1, 0)
+    with refused("got (4, 90, 90), kernels first", "np.moveaxis(X, 0, -1)"):
+        GIVEN.fit(first, stack.y)
+    model = MKLClassifier("precomputed").fit(np.moveaxis(first, 0, -1), stack.y)
+    with refused("got (4, 40, 90), kernels first", "np.moveaxis(X, 0, -1)"):
+        model.predict(first[:, :40])
+
+
 def test_given_arrays_with_too_many_axes(stack):
     with refused("precomputed kernels must come as", "got the shape (90, 90, 4, 1)"):
         GIVEN.fit(stack.X[..., None], stack.y)

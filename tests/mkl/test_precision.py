@@ -41,7 +41,7 @@ def test_products_have_no_unit(estimator, scale, halves):
     assert model.predict(scale * new) == pytest.approx(plain.predict(new), rel=1e-6)
 
 
-@pytest.mark.parametrize("scale", [1e200, 1e-200])
+@pytest.mark.parametrize("scale", [1e200, 1e154, 1e-200])
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_values_beyond_float64_are_refused(estimator, scale, halves):
     X, y, _ = halves
@@ -56,6 +56,13 @@ def test_given_kernels_have_no_unit(estimator, scale, halves):
     plain = fitted(estimator, "precomputed", X @ X.T, y)
     model = fitted(estimator, "precomputed", scale * X @ X.T, y)
     assert model.predict(scale * new @ X.T) == pytest.approx(plain.predict(new @ X.T))
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_given_kernels_too_small_for_float64_are_refused(estimator, halves):
+    X, y, _ = halves
+    with pytest.raises(ValueError, match="values between .* multiply the matrix"):
+        fitted(estimator, "precomputed", 1e-300 * X @ X.T, y)
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)

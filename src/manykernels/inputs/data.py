@@ -161,6 +161,7 @@ def check_matrices(
         n_train = X[0].shape[1]
     else:
         X = _check_array(estimator, X, min_rows, allow_nd=True)
+        _require_kernels_last(X, None if reset else estimator.n_features_in_)
         n_train = X.shape[1]
     if reset:
         estimator.n_features_in_ = n_train
@@ -171,6 +172,20 @@ def check_matrices(
             "rows needs one column per training row."
         )
     return X
+
+
+def _require_kernels_last(X: Any, n_train: int | None) -> None:
+    """Raise if a stack has its kernels first, as other libraries have them."""
+    if len(X.shape) != 3:
+        return
+    expected = X.shape[0] if n_train is None else n_train
+    found = X.shape[1] if n_train is None else n_train
+    if X.shape[1] != expected and X.shape[2] == found:
+        raise ValueError(
+            "precomputed kernels must come as an array of shape (n, n_train, kernels), "
+            f"a list of matrices or one matrix, got {X.shape}, kernels first; pass "
+            "np.moveaxis(X, 0, -1)."
+        )
 
 
 def _check_array(

@@ -145,9 +145,12 @@ class Kernel:
             if word is not None:
                 rule = rules[word]
                 if rule not in known:
-                    known[rule] = rule(values, copies)
+                    with np.errstate(over="ignore", invalid="ignore"):
+                        known[rule] = rule(values, copies)
                 # So tiny that their inverse is infinite: any number will do.
                 number = factor * known[rule]
+                if not number > 0.0:  # so large that their squares are
+                    raise out_of_range(self.label, np.float64, np.inf)
                 numbers[name] = min(number, np.finfo(float).max)
         return replace(self, **numbers) if numbers else self
 
@@ -325,20 +328,33 @@ class OutOfRangeError(ValueError):
     """A precision cannot hold the values of a kernel."""
 
 
-def require_range(values: Values, name: str, dtype: Any) -> None:
-    """Raise if squares of rows, or k(x, x), leave the range of a precision.
-
-    Below `least` a number above zero loses digits.
-    """
-    limits = np.finfo(dtype)
-    least, most = float(limits.tiny / limits.eps), float(limits.max)
+def require_range(values: Values, name: str, dtype: Any, family: str = "dot") -> None:
+    """Raise if squares of rows, or k(x, x), leave the range of a precision."""
+    least, most = _range(dtype)
     for value in (values.max(), values.min(where=values > 0.0, initial=1.0)):
         if not (least <= value <= most or value <= 0.0):
-            raise OutOfRangeError(
-                f"kernel {name!r} needs values of X whose squares and products are "
-                f"between {least:.2g} and {most:.2g}, got {value:.2g}; rescale its "
-                "columns, for instance with a StandardScaler in a Pipeline."
-            )
+            raise out_of_range(name, dtype, value, family)
+
+
+def out_of_range(
+    name: str, dtype: Any, value: float, family: str = "dot"
+) -> OutOfRangeError:
+    """What a kernel of that family needs, and what came."""
+    what = "values of X whose squares and products are"
+    advice = "rescale its columns, for instance with a StandardScaler in a Pipeline"
+    if family == "given":
+        what, advice = "values", "multiply the matrix by a number"
+    least, most = _range(dtype)
+    return OutOfRangeError(
+        f"kernel {name!r} needs {what} between {least:.2g} and {most:.2g}, got "
+        f"{value:.2g}; {advice}."
+    )
+
+
+def _range(dtype: Any) -> tuple[float, float]:
+    """The smallest number with all its digits, and the largest."""
+    limits = np.finfo(dtype)
+    return float(limits.tiny / limits.eps), float(limits.max)
 
 
 def require_nonnegative(values: Values, name: str) -> None:

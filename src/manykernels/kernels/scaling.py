@@ -174,7 +174,7 @@ def fit_scalings(
             kernel = kernels[f]
             with np.errstate(over="ignore"):
                 diagonal = group.diagonal(kernel, names[f], everything)
-            require_range(diagonal, names[f], dtype)
+            require_range(diagonal, names[f], dtype, kernel.family)
             scalings[f] = scaling = Scaling(diagonal)
             if kernel.center and kernel.has_features:
                 phi = group.features(kernel, everything)
