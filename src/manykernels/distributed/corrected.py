@@ -12,7 +12,7 @@ import numpy as np
 from manykernels.base.arrays import Array
 from manykernels.distributed.problem import PartitionedProblem, PartitionLosses
 from manykernels.distributed.sums import Correction, Sums
-from manykernels.solvers.loop import Iterate, Resumable, relative_gap
+from manykernels.solvers.loop import Iterate, Resumable, has_stalled, relative_gap
 from manykernels.solvers.problem import Expansion
 from manykernels.solvers.weights import DualMixture, anderson
 
@@ -76,7 +76,7 @@ class CorrectedRounds(Resumable):
         """One iterate a round; products with all rows where held ones do not help."""
         while not self.given_up and len(self.gaps) < self.solver.max_iter:
             yield self._round()
-            self.given_up = self._stuck
+            self.given_up = has_stalled(self.gaps, PATIENCE)
         if self.given_up:
             logger.info("held rows do not help any more; all rows are asked instead")
             self._move_to(self.best)
@@ -84,12 +84,6 @@ class CorrectedRounds(Resumable):
             rest = self.solver.max_iter - len(self.gaps)
             solver = replace(self.solver, max_iter=max(1, rest))
             yield from solver.rounds(self.problem.without_focus(), start).iterates()
-
-    @property
-    def _stuck(self) -> bool:
-        """Whether the last rounds brought hardly a better gap."""
-        recent, earlier = self.gaps[-PATIENCE:], self.gaps[:-PATIENCE]
-        return bool(earlier) and min(recent) > 0.9 * min(earlier)
 
     def _round(self) -> Iterate:
         """Measure with a pass over all rows, and solve for the next w."""

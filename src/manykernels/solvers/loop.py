@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -17,6 +17,8 @@ from manykernels.base.stored import one_line
 from manykernels.solvers.problem import Expansion
 
 State = dict[str, Any]  # numbers, text, arrays, and lists and dicts of them
+
+HARDLY = 0.9  # of an earlier gap: one above it is hardly better
 
 
 class Epoch(NamedTuple):
@@ -151,6 +153,18 @@ def relative_gap(objective: float, dual_bound: float) -> float:
     if objective <= 0.0:
         return 0.0
     return max(objective - dual_bound, 0.0) / objective
+
+
+def has_stalled(gaps: Sequence[float], patience: int) -> bool:
+    """Whether the last few gaps are hardly better than the best before them.
+
+    Examples
+    --------
+    >>> has_stalled([0.5, 0.48, 0.47], patience=2), has_stalled([0.5, 0.3], patience=1)
+    (True, False)
+    """
+    recent, earlier = gaps[-patience:], gaps[:-patience]
+    return bool(earlier) and min(recent) > HARDLY * min(earlier)
 
 
 @dataclass

@@ -17,6 +17,7 @@ from manykernels.solvers.loop import (
     Resumable,
     SolveResult,
     State,
+    has_stalled,
     relative_gap,
     require_whole,
     run,
@@ -144,13 +145,10 @@ class NewtonRounds(Resumable):
 
     def iterates(self) -> Iterator[Iterate]:
         """One iterate a round, until no round makes the gap smaller."""
-        while self.done < self.solver.max_iter and not self._stuck:
+        while self.done < self.solver.max_iter:
+            if has_stalled(self.gaps, PATIENCE):
+                return
             yield self._round()
-
-    @property
-    def _stuck(self) -> bool:
-        recent, earlier = self.gaps[-PATIENCE:], self.gaps[:-PATIENCE]
-        return bool(earlier) and min(recent) > 0.9 * min(earlier)
 
     def state(self) -> State:
         """The search between two rounds; the combined kernel is made anew."""
