@@ -58,6 +58,9 @@ PACKED = 8  # multiplications of a matrix product in the time of one of a sweep
 FLATTERED = 1e-9  # relative difference of objectives that is more than rounding
 MORE_SUPPORT = 1.8  # times as many rows with coefficients, where a sample was solved
 DENSE = 0.7  # working sets above this share of the rows are not worth a copy
+# Share of the coefficients that the lightest rows of a sample have together. Most of
+# them, half of the rows, lose theirs among more rows, and each costs a kernel row.
+LIGHT = 0.2
 
 
 @dataclass(frozen=True)
@@ -239,7 +242,7 @@ class AscentRounds(Resumable):
             self._prepare(work, norms, solved)
             if solved and self.done < most:
                 if scores is None:
-                    iterate = self._take_all(norms)
+                    iterate = self._take_all(work)
                 else:
                     self._change_rows(seen, scores)
             self.updates = self.updates if iterate is None else 0
@@ -432,12 +435,14 @@ class AscentRounds(Resumable):
         most = most_rows(self.problem.bank, expected)
         return self.sampled < self.problem.n_rows <= most
 
-    def _take_all(self, norms: Array) -> Iterate:
+    def _take_all(self, sample: WorkingSet) -> Iterate:
         """Go on with all the rows, whose scores come with what their sweeps need.
 
         That is one pass over the kernels less than to choose rows by their scores, and
         later to certify those left out.
         """
+        self.coef = without_light(self.coef)
+        norms = block_norms(sample.bank, self.coef[self.rows])
         self._begin(np.arange(self.problem.n_rows), self.problem.n_rows)
         weights = self.search.weights
         work = self._work = self._working_set()
@@ -484,3 +489,19 @@ class AscentRounds(Resumable):
             UserWarning,
             stacklevel=2,
         )
+
+
+def without_light(coef: Array) -> Array:
+    """Coefficients without those of the lightest rows.
+
+    Examples
+    --------
+    >>> without_light(np.array([[0.5, -0.5], [0.1, -0.1], [0.0, 0.0]])).tolist()
+    [[0.5, -0.5], [0.0, 0.0], [0.0, 0.0]]
+    """
+    weight = np.abs(coef).sum(axis=1)
+    order = np.argsort(weight)
+    light = order[np.cumsum(weight[order]) < LIGHT * weight.sum()]
+    left = coef.copy()
+    left[light] = 0.0
+    return left
