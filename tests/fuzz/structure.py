@@ -152,7 +152,8 @@ ARRAY_CHANGES = [
     lambda rng, a: -a if a.dtype.kind in "if" else a[::-1],
     lambda rng, a: a[::-1] if a.ndim else a,
     lambda rng, a: rng.permutation(a) if a.ndim else a,
-    lambda rng, a: a * 1000 if a.dtype.kind in "iuf" else a,
+    # Bytes hold no 1000: they wrap around.
+    lambda rng, a: a * np.array(1000).astype(a.dtype) if a.dtype.kind in "iuf" else a,
     lambda rng, a: np.zeros(a.shape, a.dtype),
     lambda rng, a: np.full(a.shape, np.nan if a.dtype.kind == "f" else 1, a.dtype),
     lambda rng, a: np.zeros((0, 10**6)),
