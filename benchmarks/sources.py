@@ -1,7 +1,7 @@
 """Which code a benchmark measures, and whether it is still the same.
 
-A benchmark depends on its script and on every file of manykernels and of this folder
-that can be reached from it by imports. Names are followed to the file that defines
+A benchmark depends on its script and on every file of manykernels, of this folder and
+of the tests that can be reached from it by imports. Names are followed to the file that defines
 them, so `from manykernels.solvers import Auto` reaches auto.py and what that imports,
 but not its neighbors. Comments, docstrings and blank lines do not count as code.
 """
@@ -19,6 +19,8 @@ from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
 ROOT = FOLDER.parent
+TESTS = ROOT / "tests"
+HOMES = {"manykernels": ROOT / "src", "tests": ROOT}  # modules of others are here
 # They write results down and measure nothing: a change in them ages no figure.
 BOOKKEEPING = frozenset(FOLDER / name for name in ("evidence.py", "sources.py"))
 # Saving knows every class there is; it counts where a benchmark itself names it.
@@ -96,7 +98,7 @@ def reached(path: Path) -> frozenset[Path]:
                 found |= {_definition(node.module or "", name) for name in names}
             elif (chain := _chain(node)) and chain[0] in modules:
                 found.add(_definition(modules[chain[0]], *chain[1:]))
-    if path.parent not in (FOLDER, SAVING):
+    if path.parent not in (FOLDER, SAVING) and not path.is_relative_to(TESTS):
         found = {one for one in found if one and one.parent != SAVING}
     return frozenset(one for one in found if one and one != path)
 
@@ -148,8 +150,8 @@ def _imported_modules(tree: ast.AST) -> Iterator[tuple[str, str]]:
 
 def _file(module: str) -> Path | None:
     """The file of a module of ours, None for those of others."""
-    own = module.partition(".")[0] == "manykernels"
-    path = (ROOT / "src" if own else FOLDER).joinpath(*module.split("."))
+    folder = HOMES.get(module.partition(".")[0], FOLDER)
+    path = folder.joinpath(*module.split("."))
     candidates = (path.with_suffix(".py"), path / "__init__.py")
     return next((path for path in candidates if path.is_file()), None)
 

@@ -205,6 +205,9 @@ def test_a_benchmark_depends_on_what_it_reaches(scripts):
         assert not any(name.startswith(f"src/manykernels/{room}/") for name in found)
     # A program in a text, for a process of its own, counts as well.
     assert "src/manykernels/mkl/classifier.py" in reached("cold_start.py")
+    # What it borrows from the tests is its own, and reads files.
+    attacked = {"tests/fuzz/targets.py", "src/manykernels/files/saved.py"}
+    assert attacked <= reached("fuzz.py")
 
 
 def test_what_a_fit_runs_is_what_its_benchmark_depends_on(scripts):
