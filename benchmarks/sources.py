@@ -1,9 +1,10 @@
 """Which code a benchmark measures, and whether it is still the same.
 
 A benchmark depends on its script and on every file of manykernels, of this folder and
-of the tests that can be reached from it by imports. Names are followed to the file that defines
-them, so `from manykernels.solvers import Auto` reaches auto.py and what that imports,
-but not its neighbors. Comments, docstrings and blank lines do not count as code.
+of the tests that can be reached from it by imports. Names are followed to the file that
+defines them, so `from manykernels.solvers import Auto` reaches auto.py and what that
+imports, but not its neighbors. Comments, docstrings and blank lines do not count as
+code.
 """
 
 from __future__ import annotations
