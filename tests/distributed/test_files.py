@@ -32,7 +32,9 @@ def test_frames(whole, tmp_path, kind, n):
     for k, rows in enumerate(np.array_split(np.arange(len(X)), n)):
         part = frame.iloc[rows]
         getattr(part, f"to_{kind}")(tmp_path / f"part-{k}.{kind}", index=False)
-    read = getattr(dd, f"read_{kind}")(str(tmp_path / f"part-*.{kind}"))
+    # Landmarks depend on every digit, and an older pandas reads the last one roughly.
+    exactly = {"float_precision": "round_trip"} if kind == "csv" else {}
+    read = getattr(dd, f"read_{kind}")(str(tmp_path / f"part-*.{kind}"), **exactly)
     assert read.npartitions == n
     found = objective(read[NAMES], read["kind"])
     assert found == pytest.approx(expected, rel=1e-6)

@@ -52,7 +52,8 @@ def test_values_that_are_not_finite(value, form, iris):
 
 
 def test_missing_values_name_the_column(iris):
-    frame = pd.DataFrame(iris.X, columns=["sl", "sw", "pl", "pw"])
+    # A copy, for an older pandas writes into the array that it was given.
+    frame = pd.DataFrame(iris.X.copy(), columns=["sl", "sw", "pl", "pw"])
     frame.loc[3, "pl"] = None
     with refused("finite", "got NaN in column 'pl'", "fill or drop such values"):
         MKLClassifier().fit(frame, iris.y)
