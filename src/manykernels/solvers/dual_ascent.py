@@ -59,7 +59,8 @@ FLATTERED = 1e-9  # relative difference of objectives that is more than rounding
 MORE_SUPPORT = 1.8  # times as many rows with coefficients, where a sample was solved
 DENSE = 0.7  # working sets above this share of the rows are not worth a copy
 # Share of the coefficients that the lightest rows of a sample have together. Most of
-# them, half of the rows, lose theirs among more rows, and each costs a kernel row.
+# them (on MNIST half of the rows) lose theirs among more rows, and each costs a kernel
+# row.
 LIGHT = 0.2
 
 
@@ -442,6 +443,7 @@ class AscentRounds(Resumable):
         later to certify those left out.
         """
         self.coef = without_light(self.coef)
+        # The sample has the values that these need, fewer and side by side.
         norms = block_norms(sample.bank, self.coef[self.rows])
         self._begin(np.arange(self.problem.n_rows), self.problem.n_rows)
         weights = self.search.weights
