@@ -72,7 +72,7 @@ def test_the_file_equals_the_stack_to_the_bit(dtype: type) -> None:
 
 
 def test_restricted_sets_and_given_matrices_equal_their_stack() -> None:
-    part = fitted().restrict(np.arange(0, N, 2))
+    part = fitted().take(np.arange(0, N, 2))
     every = np.arange(part.n_reference)
     np.testing.assert_array_equal(stored_file(part)[every], row_first(part))
     given = np.moveaxis(fitted(np.float64).stack(), 0, -1)
@@ -166,7 +166,7 @@ def test_a_finished_file_may_be_read_only(
         KernelSet.fit(KERNELS, X + 1e-3),
         KernelSet.fit([RBF(0.2, normalize="trace"), *KERNELS[1:]], X),
         fitted(np.float64),
-        fitted().restrict(np.arange(N - 1)),
+        fitted().take(np.arange(N - 1)),
     ],
     ids=["parameter", "data", "scaling", "precision", "rows"],
 )

@@ -8,7 +8,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 import manykernels as mk
 from manykernels.kernels import KernelSet, as_kernels
-from manykernels.kernels.joined import JoinedTable
+from manykernels.inputs.joined import JoinedTable
 
 STRATEGIES = ("rescale", "zero", "complete")
 
@@ -98,7 +98,7 @@ def test_rescaled_rows_in_every_way_to_the_same_values():
     np.testing.assert_allclose(phi @ phi.T, features.stack()[0], atol=1e-12)
     (new,) = features.new_features(table)
     np.testing.assert_allclose(new, phi, atol=1e-12)
-    grown = fitted.restrict(np.arange(12)).extend(table[12:])
+    grown = fitted.take(np.arange(12)).extend(table[12:])
     np.testing.assert_allclose(grown.stack(), fitted.stack(), atol=1e-12)
 
 

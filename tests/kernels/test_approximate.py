@@ -250,7 +250,7 @@ def test_restrict_extend_only_and_precision(how):
         approximate(Polynomial(2), 6, how, center=True),
     ]
     fitted = fit(kernels)
-    small = fitted.restrict([4, 17, 2])
+    small = fitted.take([4, 17, 2])
     np.testing.assert_allclose(
         cross(small, NEW), cross(fitted, NEW)[:, :, [4, 17, 2]], atol=1e-13
     )
@@ -267,7 +267,7 @@ def test_restrict_extend_only_and_precision(how):
 
 def test_a_set_without_rows_only_maps():
     fitted = fit([approximate(RBF(0.3), 6), Linear(), Constant()], X[:20])
-    bare = fitted.restrict([1, 5]).without_rows()
+    bare = fitted.take([1, 5]).without_rows()
     assert [len(group.rows) for group in bare.groups] == [0, 0, 0]
     assert bare.n_feature_columns() == [6, 4, 1]
     assert bare.support.tolist() == [1, 5]
@@ -293,7 +293,7 @@ def test_landmarks_are_all_that_new_rows_need():
     for n in (100, 400):
         rows = np.random.default_rng(5).normal(size=(n, 4))
         bare = fit(approximate(RBF(0.3), 10), rows).without_rows()
-        sizes.append(len(pickle.dumps(bare.restrict([]))))
+        sizes.append(len(pickle.dumps(bare.take([]))))
     assert sizes[1] - sizes[0] < 100
 
 

@@ -184,7 +184,7 @@ def test_sparse_equals_dense(dtype):
     dense = KernelSet.fit(kernels, X, dtype=dtype)
     sparse = KernelSet.fit(kernels, sp.csr_matrix(X), dtype=dtype)
     np.testing.assert_allclose(sparse.stack(), dense.stack(), atol=1e-6)
-    (_, block), *_ = sparse.restrict([1, 2]).cross(sp.coo_matrix(X))
+    (_, block), *_ = sparse.take([1, 2]).cross(sp.coo_matrix(X))
     np.testing.assert_allclose(block, dense.stack()[:, :, [1, 2]], atol=1e-6)
 
 

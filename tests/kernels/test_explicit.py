@@ -43,7 +43,7 @@ def test_features_reproduce_the_kernels(form, dtype):
         assert phi.dtype == dtype
         np.testing.assert_allclose(dense(phi) @ dense(phi).T, stack[f], atol=atol)
         np.testing.assert_allclose(dense(psi) @ dense(phi).T, new[f], atol=atol)
-    small = fitted.restrict([4, 2])
+    small = fitted.take([4, 2])
     phi = dense(small.features()[0])
     np.testing.assert_allclose(phi @ phi.T, small.stack()[0], atol=atol)
 

@@ -37,7 +37,7 @@ def test_extended_rows_give_the_values_of_new_rows():
 
 def test_restrict_then_extend_keeps_the_training_constants():
     fitted = KernelSet.fit(KERNELS, OLD, dtype=np.float64)
-    grown = fitted.restrict([3, 7]).extend(NEW)
+    grown = fitted.take([3, 7]).extend(NEW)
     expected = np.concatenate(
         [whole(fitted, TEST)[:, :, [3, 7]], whole(fitted.extend(NEW), TEST)[:, :, 12:]],
         axis=2,

@@ -131,12 +131,12 @@ def test_restricted_stacks_take_all_training_columns(center, stack):
     kernels = [Precomputed(center=center)]
     fitted = KernelSet.fit(kernels, last(stack), dtype=np.float64)
     support = np.array([7, 1, 4])
-    small = fitted.restrict(support)
+    small = fitted.take(support)
     expected = fitted.stack()[:, :, support]
     np.testing.assert_allclose(cross(small, last(stack)), expected, atol=1e-13)
     np.testing.assert_allclose(small.stack(), expected[:, support], atol=1e-13)
     assert not np.shares_memory(small.groups[0].matrix, stack)
-    tiny = small.restrict([2, 0])
+    tiny = small.take([2, 0])
     np.testing.assert_allclose(
         cross(tiny, last(stack)), expected[:, :, [2, 0]], atol=1e-13
     )
@@ -254,7 +254,7 @@ def test_clipping(center, dtype):
     np.testing.assert_allclose(fitted.stack()[0], expected, atol=atol)
     np.testing.assert_allclose(cross(fitted, K)[0], expected, atol=atol)
     np.testing.assert_allclose(fitted.diagonals()[0], np.diag(expected), atol=atol)
-    small = fitted.restrict([3, 30])
+    small = fitted.take([3, 30])
     np.testing.assert_allclose(cross(small, K)[0], expected[:, [3, 30]], atol=atol)
     np.testing.assert_allclose(
         small.stack()[0], expected[np.ix_([3, 30], [3, 30])], atol=atol
@@ -278,7 +278,7 @@ def test_clipping_a_custom_kernel(X):
     assert np.linalg.eigvalsh(K[0])[0] > -1e-12
     np.testing.assert_allclose(cross(fitted, X), K, atol=1e-10)
     np.testing.assert_allclose(fitted.cross_diagonals(X), fitted.diagonals(), atol=1e-9)
-    small = fitted.restrict([1, 5])
+    small = fitted.take([1, 5])
     np.testing.assert_allclose(cross(small, X), K[:, :, [1, 5]], atol=1e-10)
 
 
@@ -327,10 +327,10 @@ def test_bad_functions_are_named(function, message, X):
 def test_a_set_for_new_rows_keeps_no_matrix(stack):
     new = last(stack)[:5]
     fitted = KernelSet.fit(as_kernels("precomputed"), last(stack), dtype=np.float64)
-    small = fitted.restrict([1, 4], matrices=False)
+    small = fitted.take([1, 4], matrices=False)
     assert all(group.matrix.size == 0 for group in small.groups)
     np.testing.assert_array_equal(cross(small, new), cross(fitted, new)[:, :, [1, 4]])
-    again = fitted.restrict([1, 4, 7]).restrict([0, 2], matrices=False)
+    again = fitted.take([1, 4, 7]).take([0, 2], matrices=False)
     np.testing.assert_array_equal(cross(again, new), cross(fitted, new)[:, :, [1, 7]])
 
 

@@ -217,7 +217,7 @@ def test_restriction_keeps_new_row_values(center, X, X_new):
     kernels = [replace(k, center=center) for k in CENTERED]
     fitted = KernelSet.fit(kernels, X, dtype=np.float64)
     support = np.array([9, 2, 14, 3])
-    small = fitted.restrict(support)
+    small = fitted.take(support)
     assert small.n_reference == 4 and fitted.n_reference == 17
     expected = cross(fitted, X_new)[:, :, support]
     np.testing.assert_allclose(cross(small, X_new), expected, atol=1e-13)
@@ -225,7 +225,7 @@ def test_restriction_keeps_new_row_values(center, X, X_new):
     np.testing.assert_allclose(small.stack(), block, atol=1e-13)
     np.testing.assert_allclose(small.rows([1, 2]), block[:, [1, 2]], atol=1e-13)
     assert np.array_equal(small.diagonals(), fitted.diagonals()[:, support])
-    smaller = small.restrict(np.array([True, False, True, False]))
+    smaller = small.take(np.array([True, False, True, False]))
     np.testing.assert_allclose(
         cross(smaller, X_new), expected[:, :, [0, 2]], atol=1e-13
     )
@@ -235,7 +235,7 @@ def test_restriction_keeps_new_row_values(center, X, X_new):
 
 
 def test_restriction_drops_rows_unless_centering_needs_them(X):
-    small = KernelSet.fit([RBF(), RBF(columns=0, center=True)], X).restrict([1, 2])
+    small = KernelSet.fit([RBF(), RBF(columns=0, center=True)], X).take([1, 2])
     assert [len(group.rows) for group in small.groups] == [2, 17]
 
 

@@ -73,7 +73,7 @@ def test_centered_features_are_multiplied():
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_against_themselves_are_exactly_symmetric(kind, monkeypatch):
     monkeypatch.setattr("manykernels.kernels.pairs.BLOCK_BYTES", 500)  # many parts
-    fitted = in_one_set(KINDS[kind], TRAIN).restrict([3, 7, 12])
+    fitted = in_one_set(KINDS[kind], TRAIN).take([3, 7, 12])
     weights = np.ones(fitted.n_kernels)
     square = combined_pairs(fitted, weights, NEW)
     assert np.array_equal(square, square.T)

@@ -93,7 +93,7 @@ def test_projection_loses_less_than_removal(crowd, size):
 @pytest.mark.parametrize("policy", ["smallest", "oldest", "project"])
 def test_norms_and_weights_follow_the_kept_rows(crowd, policy):
     stream, _ = trimmed(crowd, Budget(15, policy))
-    K = crowd[0].restrict(stream.support).stack()
+    K = crowd[0].take(stream.support).stack()
     norms = np.einsum("ik,fij,jk->f", stream.theta, K, stream.theta)
     np.testing.assert_allclose(stream.square_norms, norms, rtol=1e-9)
     np.testing.assert_allclose(stream.weights, NORM.mirror_scale(np.sqrt(norms)))

@@ -30,7 +30,7 @@ def problem_of(rows, p):
     kernels, y = rows
 
     def problem(index):
-        bank = build_bank(kernels.restrict(index), "on_demand")
+        bank = build_bank(kernels.take(index), "on_demand")
         loss, norm = MulticlassHinge(), LpGroupNorm(p)
         return Problem(bank, y[index], N_CLASSES, loss, norm, 1.0, np.ones(len(index)))
 

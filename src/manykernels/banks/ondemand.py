@@ -129,7 +129,7 @@ class OnDemandBank(Bank):
         """||theta_f||^2 for every f in float64, from the tiles above the diagonal."""
         support = support_of(coef)
         active = coef[support]
-        among = self.kernels.restrict(support)
+        among = self.kernels.take(support)
 
         def work(tile: tuple[slice, slice]) -> Array:
             rows, columns = tile
@@ -144,14 +144,14 @@ class OnDemandBank(Bank):
 
     def subset(self, index: Index) -> Bank:
         """The same kernels on fewer rows, stored if they fit."""
-        return self.bank_of(self.kernels.restrict(index))
+        return self.bank_of(self.kernels.take(index))
 
     def brief_subset(self, index: Index) -> Bank:
         """The same kernels on fewer rows, computed on demand as well.
 
         Storing a stack takes as long as computing its values about three times.
         """
-        return OnDemandBank(self.kernels.restrict(index), self.bank_of)
+        return OnDemandBank(self.kernels.take(index), self.bank_of)
 
     def _used(self, weights: Array) -> KernelSet:
         """The kernels that have a weight."""

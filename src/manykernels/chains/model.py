@@ -187,8 +187,8 @@ class SequenceKernels:
         """What a fitted model keeps: support positions, and no explicit features."""
         return replace(
             self,
-            dense=None if self.dense is None else self.dense.restrict(support),
-            sparse=None if self.sparse is None else self.sparse.restrict(support),
+            dense=None if self.dense is None else self.dense.take(support),
+            sparse=None if self.sparse is None else self.sparse.take(support),
             explicit=None if self.explicit is None else self.explicit.without_rows(),
             edges=None if self.edges is None else self.edges.without_rows(),
         )

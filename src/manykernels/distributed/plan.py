@@ -175,7 +175,7 @@ class Plan:
         rows = SimpleNamespace(weight=np.array([self.targets.largest]))
         if storage != precise and estimator._rounding(kernels, rows) > estimator.tol:
             kernels = estimator._fit_kernels(*data, precise)
-        return kernels.restrict(NO_ROWS)
+        return kernels.take(NO_ROWS)
 
     def _problem(self, rows: Sample, loss: Loss, budget: float) -> PartitionedProblem:
         """Shards with features in memory, as many as the budget allows."""

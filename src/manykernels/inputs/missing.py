@@ -21,7 +21,7 @@ from manykernels.base.stored import (
 )
 from manykernels.kernels.base import inverse
 from manykernels.kernels.distances import distance_quantile
-from manykernels.kernels.joined import JoinedTable
+from manykernels.inputs.joined import JoinedTable
 
 STRATEGIES = ("rescale", "zero", "complete", "refuse")
 NEIGHBORS = 10

@@ -39,7 +39,7 @@ from manykernels.inputs.scaling import (
     require_plain,
 )
 from manykernels.kernels.base import row_copies
-from manykernels.kernels.joined import JoinedTable
+from manykernels.inputs.joined import JoinedTable
 
 logger = logging.getLogger(__name__)
 

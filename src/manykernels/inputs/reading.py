@@ -29,7 +29,7 @@ from manykernels.kernels import (
     select_columns,
 )
 from manykernels.kernels.grammar import view_kernels
-from manykernels.kernels.joined import JoinedTable
+from manykernels.inputs.joined import JoinedTable
 from manykernels.kernels.rows import row_blocks
 
 # What a file holds of the way from X to numbers.

@@ -33,7 +33,6 @@ from manykernels.kernels.given import (
     fit_given,
     read_stack,
 )
-from manykernels.kernels.joined import row_factors
 from manykernels.kernels.psd import Clip, Psd, make_psd
 from manykernels.kernels.rows import (
     BLOCK_BYTES,
@@ -42,6 +41,7 @@ from manykernels.kernels.rows import (
     row_blocks,
     shared_columns,
     symmetric_tiles,
+    row_factors,
 )
 from manykernels.kernels.scaling import (
     Scaling,
@@ -80,7 +80,7 @@ class KernelSet(CheckedKernels):
     r"""Fitted kernels on reference rows: :math:`\hat k_f(x, x_j)` for all f.
 
     Kernels on the same columns share one product per block. The reference rows are the
-    training rows, or those kept by :meth:`restrict`.
+    training rows, or those kept by :meth:`take`.
 
     Attributes
     ----------
@@ -321,7 +321,7 @@ class KernelSet(CheckedKernels):
                 out[f] = new_diagonal(self, group, f, rows)
         return out
 
-    def restrict(self, index: Any, *, matrices: bool = True) -> KernelSet:
+    def take(self, index: Any, *, matrices: bool = True) -> KernelSet:
         """Keep only the reference rows `index` (positions or a mask).
 
         Without the given `matrices` only `cross` remains, which is all that a fitted
@@ -338,17 +338,17 @@ class KernelSet(CheckedKernels):
                 groups.append(group.forget(support))
                 continue
             keep_all = any(map(self.needs_all, group.members))
-            groups.append(group.restrict(index, support, keep_all))
+            groups.append(group.take(index, support, keep_all))
             for f in group.members:
                 if not groups[-1].full:
-                    scalings[f] = scalings[f].restrict(index)
+                    scalings[f] = scalings[f].take(index)
         return replace(self, groups=groups, scalings=scalings, support=support)
 
     def without_rows(self) -> KernelSet:
         """The maps of explicit features alone: only `new_features` remains."""
         no_rows = np.empty(0, dtype=np.intp)
         all_rows = np.arange(self.n_train) if self.support is None else self.support
-        return replace(self.restrict(no_rows), support=all_rows)
+        return replace(self.take(no_rows), support=all_rows)
 
     def only(self, kernels: Any, dtype: Any = None) -> KernelSet:
         """In `cross`, evaluate only the kernels at these positions; others are zero.

@@ -209,7 +209,7 @@ class GivenGroup:
             f"{kernel.label!r}; use cross instead."
         )
 
-    def restrict(self, index: Values, support: Values, keep_all: bool) -> GivenGroup:
+    def take(self, index: Values, support: Values, keep_all: bool) -> GivenGroup:
         """Keep the matrix of the reference rows only."""
         matrix = np.array(self.matrix[np.ix_(index, index)])
         return replace(self, matrix=matrix, ids=support, full=True)

@@ -32,7 +32,6 @@ from manykernels.base.stored import (
 from manykernels.base.tables import table_columns
 from manykernels.kernels.base import Kernel, require_nonnegative, require_range
 from manykernels.kernels.columns import select_columns
-from manykernels.kernels.joined import row_factors
 
 # gamma * ||x||^2 above which float32 inner products spoil the fifth digit of an RBF.
 SAFE_EXPONENT = 16.0
@@ -231,7 +230,7 @@ class FeatureGroup:
             return values
         return scale_rows(values, inverse_roots(rows.plain_squares()))
 
-    def restrict(self, index: Values, support: Values, keep_all: bool) -> FeatureGroup:
+    def take(self, index: Values, support: Values, keep_all: bool) -> FeatureGroup:
         """Keep the reference rows `index`."""
         if self.full or keep_all:
             return replace(self, full=True)
@@ -299,6 +298,18 @@ def read_columns(
         if kernels[f].nonnegative:
             require_nonnegative(values, names[f])
     return values
+
+
+def row_factors(X: Any, columns: Selection, family: str) -> Values | None:
+    """What multiplies the rows of a table in kernels of a family on some columns.
+
+    Only tables that know of rows which lack a view have such factors, and a constant
+    reads no column.
+    """
+    if family == "constant" or not hasattr(X, "factors"):
+        return None
+    factors: Values | None = X.factors(columns)
+    return factors
 
 
 def _choose_columns(X: Any, index: Selection, dtype: Any) -> Any:

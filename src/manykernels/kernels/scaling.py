@@ -150,7 +150,7 @@ class Scaling:
         final = final * self.factor
         return final if side.factors is None else final * np.square(side.factors)
 
-    def restrict(self, index: Values) -> Scaling:
+    def take(self, index: Values) -> Scaling:
         """Keep the constants of the reference rows `index`."""
         means = None if self.means is None else self.means[index]
         norms = None if self.norms is None else self.norms[index]

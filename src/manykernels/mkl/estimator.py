@@ -154,7 +154,7 @@ class MKLEstimator(Saved, RowsEstimator):
             kernels = fit(dtype=storage.working_dtype)
         except OutOfRangeError:
             kernels = fit(dtype=np.float64)
-        return kernels.restrict(kept) if len(kept) < kernels.n_train else kernels
+        return kernels.take(kept) if len(kept) < kernels.n_train else kernels
 
     def _rounding(self, kernels: KernelSet, rows: Any) -> float:
         """What float32 leaves uncertain of a row's score, at its largest coefficient.

@@ -192,7 +192,7 @@ class OnlineStep:
         )
 
     def _problem(self, rows: np.ndarray) -> Problem:
-        kernels = self.kernels.restrict(rows)
+        kernels = self.kernels.take(rows)
         return self.settings.problem(kernels, self.target[rows], self.weight[rows])
 
     def _count_right(self, order: np.ndarray) -> int | None:
@@ -245,7 +245,7 @@ class OnlineStep:
         stream, support = self.stream, self.stream.support
         found = stream.model()
         total = float(found.weights.sum())
-        kernels = self.kernels.restrict(support, matrices=False)
+        kernels = self.kernels.take(support, matrices=False)
         model = BlockModel(kernels, total * found.coef, found.weights / total)
         square_norms = (total / stream.norm.q) ** 2 * stream.square_norms
         target, weight = self.target[support], self.weight[support]

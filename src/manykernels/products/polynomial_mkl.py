@@ -301,7 +301,7 @@ def _model(
     weights = [_kernel_factors(fit, products) for fit in fits]
     return ProductKernelModel(
         ready.scale,
-        ready.kernels.restrict(support, matrices=False),
+        ready.kernels.take(support, matrices=False),
         index,
         np.array(weights).reshape(len(fits), len(products)).T.copy(),
         scale * rows[support],

@@ -124,7 +124,7 @@ def _prepare_kernels(
         sample_weight=counted,
     )
     if weights is not None and len(kept) < kernels.n_reference:
-        kernels = kernels.restrict(kept)
+        kernels = kernels.take(kept)
     base = _base(estimator, kernels, weights)
     return Prepared(base, scaled_columns, kernels, list(kernels.names))
 

@@ -132,7 +132,7 @@ class Stream:
         if len(self.support) <= budget.size:
             return
         weights = self.weights
-        among = self.kernels.restrict(self.support)
+        among = self.kernels.take(self.support)
         kept = budget.kept(self.theta, weights @ among.diagonals())
         theta = self.theta[kept]
         if budget.projects:
@@ -148,7 +148,7 @@ class Stream:
 
     def _norms(self, support: Index, theta: Array) -> Array:
         """||theta_f||^2 from the kernels: S^2 F / 2 values."""
-        bank = OnDemandBank(self.kernels.restrict(support))
+        bank = OnDemandBank(self.kernels.take(support))
         return np.maximum(bank.square_norms(theta), 0.0)
 
     def _block_scores(self, rows: Index, begin: int = 0) -> Values:
@@ -198,7 +198,7 @@ def cross_scores(
     out = np.zeros((coef.shape[1], kernels.n_kernels, n), kernels.dtype)
     if not n_support:
         return out
-    both = kernels.restrict(np.concatenate([rows, support]))
+    both = kernels.take(np.concatenate([rows, support]))
     columns = slice(n, n + n_support)
     active = coef.T.astype(kernels.dtype)
     size = max(16, CROSS_VALUES // n_support)
@@ -216,7 +216,7 @@ def cross_scores(
 def _projected(among: KernelSet, weights: Array, theta: Array, kept: Index) -> Array:
     """Coefficients on the kept rows for what the other rows of `among` held."""
     removed = np.setdiff1d(np.arange(len(theta)), kept)
-    both = OnDemandBank(among.restrict(np.concatenate([kept, removed])))
+    both = OnDemandBank(among.take(np.concatenate([kept, removed])))
     combined = both.combine(weights, np.arange(len(kept)))
     n = len(kept)
     return projection(combined[:, :n], combined[:, n:], theta[removed])

@@ -46,7 +46,7 @@ class HostKernels(DeviceKernels):
 
     def take(self, index: Index) -> DeviceKernels:
         """The same kernels on some of the rows."""
-        return HostKernels(self.device, self.kernels.restrict(index), self.room)
+        return HostKernels(self.device, self.kernels.take(index), self.room)
 
     def _places(self, chosen: Any) -> Selection:
         if isinstance(chosen, slice):

@@ -339,7 +339,7 @@ class LPBetaClassifier(CombinedKernelClassifier):
         self, data: Training, coefs: Array, weights: Array
     ) -> LPBetaClassifier:
         support = support_of(np.concatenate(coefs, axis=1))
-        kernels = data.kernels.restrict(support, matrices=False)
+        kernels = data.kernels.take(support, matrices=False)
         self._model = StackedModel(kernels, coefs[:, support], weights)
         self.support_ = data.rows.kept[support]
         self._show_model()

@@ -171,7 +171,7 @@ class ProductKernelClassifier(CombinedKernelClassifier):
         result = self._solve_one(problem)
         coef = result.model.weights[0] * result.model.coef
         support = support_of(coef)
-        kernels = data.kernels.restrict(support, matrices=False)
+        kernels = data.kernels.take(support, matrices=False)
         self._model = ProductModel(kernels, coef[support], power)
         self._show_model()
         self.support_ = data.rows.kept[support]

@@ -34,7 +34,6 @@ from manykernels.kernels.approximate.there import (
     waves_there,
 )
 from manykernels.kernels.base import DEFAULT_RANK, Kernel
-from manykernels.kernels.joined import row_factors
 from manykernels.kernels.rows import (
     FeatureGroup,
     Rows,
@@ -42,6 +41,7 @@ from manykernels.kernels.rows import (
     inverse_roots,
     prepare_rows,
     read_columns,
+    row_factors,
 )
 
 # Eigenvalues below this share of the largest are rounding of a singular matrix.
@@ -361,7 +361,7 @@ class MappedGroup:
         """phi(x), which is what the rows are kept as."""
         return rows.values
 
-    def restrict(self, index: Values, support: Values, keep_all: bool) -> MappedGroup:
+    def take(self, index: Values, support: Values, keep_all: bool) -> MappedGroup:
         """Keep the reference rows `index`; a model keeps none, on no device."""
         rows = self.rows.take(index)
         if not len(index):

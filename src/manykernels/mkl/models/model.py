@@ -122,7 +122,7 @@ class BlockModel(EvaluatedModel):
         total = model.weights.sum(axis=-1)
         coef = total * model.coef[support]
         weights = model.weights / total[..., None]
-        return cls(kernels.restrict(support, matrices=False), coef, weights)
+        return cls(kernels.take(support, matrices=False), coef, weights)
 
     def expansion(self, norm: LpGroupNorm) -> Expansion:
         """The same model on its support rows with the weights that solvers use.
@@ -221,7 +221,7 @@ class FeatureModel(EvaluatedModel):
             blocks = [np.zeros((n, model.coef.shape[1])) for n in columns]
             for start in range(begin, end, SUM_ROWS):
                 rows = np.arange(start, min(start + SUM_ROWS, end))
-                for f, phi in enumerate(kernels.restrict(rows).features() or []):
+                for f, phi in enumerate(kernels.take(rows).features() or []):
                     if phi is not None:
                         blocks[f] += model.weights[..., f] * (phi.T @ model.coef[rows])
             return blocks

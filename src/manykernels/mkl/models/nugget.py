@@ -110,7 +110,7 @@ def fitted_model(
     safe = np.where(left > 0.0, left, 1.0)[..., None]
     alike = np.full_like(ordinary, 1.0 / kernels.n_kernels)
     model = BlockModel(
-        kernels.restrict(support, matrices=False),
+        kernels.take(support, matrices=False),
         left * coef,
         np.where(left[..., None] > 0.0, ordinary / safe, alike),
     )

@@ -110,18 +110,6 @@ class JoinedTable:
         return found
 
 
-def row_factors(X: Any, columns: Selection, family: str) -> Values | None:
-    """What multiplies the rows of a table in kernels of a family on some columns.
-
-    Only tables that know of rows which lack a view have such factors, and a constant
-    reads no column.
-    """
-    if family == "constant" or not hasattr(X, "factors"):
-        return None
-    factors: Values | None = X.factors(columns)
-    return factors
-
-
 def _nbytes(table: Any) -> int:
     parts: Sequence[Any] = (table,)
     if sp.issparse(table):
