@@ -7,8 +7,8 @@ import scipy.sparse as sp
 from sklearn.metrics.pairwise import rbf_kernel
 
 import manykernels as mk
-from manykernels.kernels import KernelSet, as_kernels
 from manykernels.inputs.joined import JoinedTable
+from manykernels.kernels import KernelSet, as_kernels
 
 STRATEGIES = ("rescale", "zero", "complete")
 

@@ -19,9 +19,9 @@ from manykernels.base.stored import (
     require_all,
     storable,
 )
+from manykernels.inputs.joined import JoinedTable
 from manykernels.kernels.base import inverse
 from manykernels.kernels.distances import distance_quantile
-from manykernels.inputs.joined import JoinedTable
 
 STRATEGIES = ("rescale", "zero", "complete", "refuse")
 NEIGHBORS = 10

@@ -23,6 +23,7 @@ from manykernels.base.stored import (
     require_all,
     storable,
 )
+from manykernels.inputs.joined import JoinedTable
 from manykernels.inputs.missing import (
     STRATEGIES,
     Completion,
@@ -39,7 +40,6 @@ from manykernels.inputs.scaling import (
     require_plain,
 )
 from manykernels.kernels.base import row_copies
-from manykernels.inputs.joined import JoinedTable
 
 logger = logging.getLogger(__name__)
 

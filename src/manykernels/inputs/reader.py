@@ -21,8 +21,8 @@ from manykernels.base.stored import (
 )
 from manykernels.base.tables import table_columns, table_rows
 from manykernels.inputs.data import is_number
-from manykernels.inputs.views import Source, Views
 from manykernels.inputs.joined import JoinedTable
+from manykernels.inputs.views import Source, Views
 
 
 @storable(

@@ -15,6 +15,7 @@ from manykernels.base.stored import Fields, Maybe, Part
 from manykernels.device import Device, open_device
 from manykernels.inputs.data import check_matrices, check_table
 from manykernels.inputs.foreign import given_matrices, on_processor
+from manykernels.inputs.joined import JoinedTable
 from manykernels.inputs.parameters import read_approximation
 from manykernels.inputs.preparation import Preparation, warn_of_empty
 from manykernels.inputs.reader import ViewReader
@@ -29,7 +30,6 @@ from manykernels.kernels import (
     select_columns,
 )
 from manykernels.kernels.grammar import view_kernels
-from manykernels.inputs.joined import JoinedTable
 from manykernels.kernels.rows import row_blocks
 
 # What a file holds of the way from X to numbers.

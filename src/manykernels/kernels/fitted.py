@@ -39,9 +39,9 @@ from manykernels.kernels.rows import (
     FeatureGroup,
     as_table,
     row_blocks,
+    row_factors,
     shared_columns,
     symmetric_tiles,
-    row_factors,
 )
 from manykernels.kernels.scaling import (
     Scaling,
