@@ -19,8 +19,8 @@ import numpy as np
 from common import parse, ratios, save, show
 
 import manykernels as mk
-from manykernels.chains import chunk_report, token_accuracy
 from manykernels.datasets._files import data_root
+from manykernels.structured import chunk_report, token_accuracy
 
 Tokens = list[list[dict[str, Any]]]
 Tags = list[list[str]]
@@ -115,7 +115,7 @@ class Learner(Labeler):
     """SequenceLabeler with its defaults, learned in some way."""
 
     def __init__(self, **way: Any) -> None:
-        super().__init__(solver=mk.chains.OnlineProximal(**way))
+        super().__init__(solver=mk.structured.OnlineProximal(**way))
 
 
 class CRFSuite:
@@ -237,7 +237,7 @@ def tagging_seconds(
 
 def pruned(C: float, train: Corpus, test: Corpus) -> dict[str, Any]:
     """Templates left by dual averaging, F1 of that model, and of a second fit."""
-    dual = mk.chains.OnlineProximal(update="dual_averaging")
+    dual = mk.structured.OnlineProximal(update="dual_averaging")
     first, learner = measured(Labeler(C=C, solver=dual), train, test)
     again, second = measured(Labeler(C=C, refit_C=1.0), train, test)
     line = {

@@ -13,8 +13,8 @@ from common import parse, save, show
 from ocr_data import KERNELS, MODELS, Fold, learn, words_of_all
 
 from manykernels.base.machine import one_blas_thread
-from manykernels.chains import marginals, viterbi
 from manykernels.kernels import KernelSet
+from manykernels.structured import marginals, viterbi
 
 
 def main() -> None:

@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from manykernels.chains import OnlineProximal
-from manykernels.chains.losses import StructuredHinge
-from manykernels.chains.online_proximal import ChainResult, label_accuracy
-from manykernels.chains.problem import (
+from manykernels.datasets import load_ocr_letters
+from manykernels.kernels import RBF, BSpline, KernelSet, Linear, Polynomial
+from manykernels.norms import Regularizer, SparseMKL
+from manykernels.structured import OnlineProximal
+from manykernels.structured.chain_losses import StructuredHinge
+from manykernels.structured.chain_problem import (
     ChainBlocks,
     ChainProblem,
     ChainWeights,
     chain_terms,
 )
-from manykernels.datasets import load_ocr_letters
-from manykernels.kernels import RBF, BSpline, KernelSet, Linear, Polynomial
-from manykernels.norms import Regularizer, SparseMKL
+from manykernels.structured.online_proximal import ChainResult, label_accuracy
 
 LINEAR, QUADRATIC, GAUSSIAN, SPLINE = range(4)
 # sigma^2 = 5 in exp(-||x - y||^2 / (2 sigma^2)); the spline has 95 % zeros.

@@ -11,7 +11,7 @@ from common import parse, save, show
 from ocr_data import MODELS, Fold, words_of_all
 
 from manykernels.base.machine import one_blas_thread
-from manykernels.chains import OnlineProximal
+from manykernels.structured import OnlineProximal
 
 MODEL = MODELS["MKL L, Q, G"]
 AVERAGES = {"second half": "tail", "the last model": False, "all": True}

@@ -14,8 +14,8 @@ from common import parse, save, show
 from ocr_data import MODELS, Fold, learn, words_of_all
 
 from manykernels.base.machine import one_blas_thread
-from manykernels.chains import OnlineProximal
 from manykernels.compare.structured_wrappers import StructuredWrapper
+from manykernels.structured import OnlineProximal
 
 PICTURE = Path(__file__).parents[1] / "docs" / "images" / "ocr.png"
 SHOWN = ("linear (L)", "quadratic (Q)", "average (L+Q+G)/3", "MKL L, Q, G", "MKL L, B1")

@@ -19,8 +19,8 @@ import matplotlib.pyplot as plt
 from common import in_own_process, memory, parse, save, show
 
 import manykernels as mk
-from manykernels.trees import TreeLearning
-from manykernels.trees.templates import arc_templates
+from manykernels.structured import TreeLearning
+from manykernels.structured.arc_templates import arc_templates
 
 CPU = "CPU, s"
 PICTURE = Path(__file__).parents[1] / "docs" / "images" / "parsing.png"
@@ -164,7 +164,7 @@ def _unlabeled(scores: Any) -> list[float]:
 
 def warm_up(settings: dict[str, Any]) -> None:
     """Compile before the clock starts."""
-    word = mk.trees.Sentence.of(["a", "b"], ["X", "Y"], [2, 0])
+    word = mk.structured.Sentence.of(["a", "b"], ["X", "Y"], [2, 0])
     small = settings | {"memory_limit": "5MB", "n_epochs": 1}
     mk.DependencyParser(**small).fit([word, word]).predict([word])
 

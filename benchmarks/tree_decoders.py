@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from common import parse, save, show
 
-from manykernels.trees import best_trees, tree_marginals
+from manykernels.structured import best_trees, tree_marginals
 
 
 def main() -> None:

@@ -20,9 +20,9 @@ import evidence
 from common import in_own_process, parse, save, show
 from treebank_data import load
 
-from manykernels.trees import Sentence, format_conllu
-from manykernels.trees.conllu import without_trees
-from manykernels.trees.scores import ParsingScore
+from manykernels.structured import Sentence, format_conllu
+from manykernels.structured.conllu import without_trees
+from manykernels.structured.parsing_score import ParsingScore
 
 SETTINGS = (
     "iterations={};use_gold_tags=1;transition_system=swap;"

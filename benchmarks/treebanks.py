@@ -26,10 +26,10 @@ from treebank_data import load
 import manykernels as mk
 from manykernels.cli.tagging import evaluate_tagged, new_tagger, words_and_tags
 from manykernels.cli.tagging import words_as_tokens as tokens
-from manykernels.trees import Sentence
-from manykernels.trees.inputs import without_tags
-from manykernels.trees.label_templates import label_templates
-from manykernels.trees.templates import arc_templates
+from manykernels.structured import Sentence
+from manykernels.structured.arc_templates import arc_templates
+from manykernels.structured.label_templates import label_templates
+from manykernels.structured.treebank import without_tags
 
 PICTURE = Path(__file__).parents[1] / "docs" / "images" / "parsing_weights.png"
 KEEP = (1.0, 0.5, 0.25, 0.1)

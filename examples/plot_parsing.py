@@ -18,7 +18,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import manykernels as mk
-from manykernels.trees import Sentence
+from manykernels.structured import Sentence
 
 rng = np.random.default_rng(0)
 WORDS = {

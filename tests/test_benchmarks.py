@@ -201,7 +201,7 @@ def test_a_benchmark_depends_on_what_it_reaches(scripts):
     for name in ("solvers/auto", "hot/dual", "kernels/fitted", "mkl/classifier"):
         assert f"src/manykernels/{name}.py" in found
     assert {"benchmarks/mnist_large.py", "benchmarks/common.py"} <= found
-    for room in ("chains", "trees", "products", "compare", "report", "cli"):
+    for room in ("structured", "products", "compare", "report", "cli"):
         assert not any(name.startswith(f"src/manykernels/{room}/") for name in found)
     # A program in a text, for a process of its own, counts as well.
     assert "src/manykernels/mkl/classifier.py" in reached("cold_start.py")

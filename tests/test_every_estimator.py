@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from manykernels import MKLClassifier, MKLRegressor, SequenceLabeler
-from manykernels.chains import OnlineProximal
+from manykernels.structured import OnlineProximal
 from tests.all_estimators import ESTIMATORS
 from tests.files.test_all_estimators import CASES
 from tests.sklearn_checks import precise

@@ -6,18 +6,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from manykernels import (
         banks,
-        chains,
         datasets,
         kernels,
         losses,
         norms,
         products,
         solvers,
+        structured,
         study,
-        trees,
     )
     from manykernels.banks import Storage
-    from manykernels.chains import SequenceLabeler
     from manykernels.files import load
     from manykernels.inputs.gmt import read_gmt
     from manykernels.inputs.groups import group_kernels
@@ -37,13 +35,13 @@ if TYPE_CHECKING:
     )
     from manykernels.products import PolynomialMKLClassifier, PolynomialMKLRegressor
     from manykernels.solvers.budget import Budget
+    from manykernels.structured import DependencyParser, SequenceLabeler
     from manykernels.study import (
         Study,
         kernel_importance,
         permutation_test,
         weight_stability,
     )
-    from manykernels.trees import DependencyParser
 
 __version__ = "0.1.0"
 
@@ -63,7 +61,6 @@ __all__ = [
     "Views",
     "__version__",
     "banks",
-    "chains",
     "combined_kernel",
     "compare",
     "concordance_index",
@@ -82,8 +79,8 @@ __all__ = [
     "read_gmt",
     "report",
     "solvers",
+    "structured",
     "study",
-    "trees",
     "warm_up",
     "weight_stability",
 ]
@@ -91,7 +88,7 @@ __all__ = [
 # Imported when asked for: a fit needs few of the rooms, and `load` only one.
 HOMES = {
     "Budget": "solvers.budget",
-    "DependencyParser": "trees",
+    "DependencyParser": "structured",
     "MKLClassifier": "mkl",
     "MKLClassifierCV": "mkl",
     "MKLRegressor": "mkl",
@@ -99,7 +96,7 @@ HOMES = {
     "MKLSurvival": "mkl",
     "PolynomialMKLClassifier": "products",
     "PolynomialMKLRegressor": "products",
-    "SequenceLabeler": "chains",
+    "SequenceLabeler": "structured",
     "Storage": "banks",
     "Study": "study",
     "Views": "inputs.views",

@@ -9,7 +9,7 @@ import pytest
 from sklearn.base import is_classifier
 
 import manykernels as mk
-from manykernels.trees import Sentence, read_conllu, write_conllu
+from manykernels.structured import Sentence, read_conllu, write_conllu
 from tests.all_estimators import ESTIMATORS
 from tests.cli.conftest import NAMES
 

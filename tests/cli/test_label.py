@@ -155,7 +155,7 @@ def test_an_interrupted_command_keeps_its_model_and_exits_130(
 
 def test_a_parser_is_no_labeler(tmp_path: Path) -> None:
     path = tmp_path / "parser.mk"
-    sentence = mk.trees.Sentence.of(["a", "b"], ["X", "Y"], [2, 0])
+    sentence = mk.structured.Sentence.of(["a", "b"], ["X", "Y"], [2, 0])
     mk.DependencyParser(["h.upos m.upos"], n_epochs=1, memory_limit="1MB").fit(
         [sentence]
     ).save(path)

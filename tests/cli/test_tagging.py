@@ -15,7 +15,7 @@ from manykernels.cli.tagging import (
     words_and_tags,
     words_as_tokens,
 )
-from manykernels.trees import Sentence, read_conllu, write_conllu
+from manykernels.structured import Sentence, read_conllu, write_conllu
 
 WORDS = {
     "DET": ("the", "a", "this"),

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from tests.structured.test_online_proximal import chains, exact_optimum, words
 
-from manykernels.chains import OnlineProximal
 from manykernels.compare.structured_wrappers import StructuredWrapper
 from manykernels.norms import SparseMKL
-from tests.chains.test_spom import chains, exact_optimum, words
+from manykernels.structured import OnlineProximal
 
 
 @pytest.mark.parametrize("rule", ["gauss_seidel", "gradient"])

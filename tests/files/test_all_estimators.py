@@ -9,7 +9,7 @@ from sklearn.datasets import load_iris
 import manykernels as mk
 from manykernels.files import ModelFileError, read_container, write_container
 from manykernels.files.saved import NEVER
-from manykernels.trees import Sentence
+from manykernels.structured import Sentence
 from tests.all_estimators import ESTIMATORS
 from tests.files.forging import strange_arrays, strange_values
 
@@ -119,7 +119,7 @@ CASES = {
         mk.SequenceLabeler(
             ["rbf", "bspline@0", "linear"],
             regularizer=mk.norms.SumOf([mk.norms.GroupLasso()], [0.5]),
-            solver=mk.chains.OnlineProximal(average=True),
+            solver=mk.structured.OnlineProximal(average=True),
             random_state=0,
         ),
         (ARRAYS, LETTERS),
@@ -131,7 +131,7 @@ CASES = {
             n_epochs=3,
             random_state=0,
             memory_limit="10MB",
-            solver=mk.trees.TreeLearning(average=False),
+            solver=mk.structured.TreeLearning(average=False),
         ),
         (SENTENCES,),
         SENTENCES,

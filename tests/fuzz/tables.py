@@ -15,7 +15,7 @@ from manykernels.cli.readers.tables import (
     read_npz,
     read_parquet,
 )
-from manykernels.trees.conllu import format_conllu, parse_conllu
+from manykernels.structured.conllu import format_conllu, parse_conllu
 from tests.fuzz.mutate import changed_cell, mutated, one_of
 
 X = np.random.default_rng(0).normal(size=(12, 4)).round(3)

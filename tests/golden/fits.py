@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 import manykernels as mk
 from manykernels import compare
-from manykernels.trees.conllu import Sentence
+from manykernels.structured.conllu import Sentence
 
 VIEW_KERNELS = ["rbf@0-2", "rbf@3-5", "linear"]
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from manykernels.chains import cost_augmented, marginals
 from manykernels.norms import Term, successive_prox
+from manykernels.structured import cost_augmented, marginals
 
 
 class NaiveSPOM:

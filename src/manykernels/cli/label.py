@@ -11,7 +11,13 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from manykernels.chains import (
+from manykernels.cli import options as opt
+from manykernels.cli.errors import fail
+from manykernels.cli.metrics import metric_lines, summary_lines
+from manykernels.cli.outputs import STDOUT, check_learning, load_as, opened, tell
+from manykernels.cli.progress import learn_and_save
+from manykernels.cli.readers.kernel_files import choose_kernels
+from manykernels.structured import (
     Report,
     SequenceLabeler,
     are_chunks,
@@ -20,12 +26,6 @@ from manykernels.chains import (
     sequence_accuracy,
     token_accuracy,
 )
-from manykernels.cli import options as opt
-from manykernels.cli.errors import fail
-from manykernels.cli.metrics import metric_lines, summary_lines
-from manykernels.cli.outputs import STDOUT, check_learning, load_as, opened, tell
-from manykernels.cli.progress import learn_and_save
-from manykernels.cli.readers.kernel_files import choose_kernels
 
 Tokens = Annotated[
     str | None,

@@ -33,8 +33,8 @@ from manykernels.cli.tagging import (
     words_as_tokens,
 )
 from manykernels.inputs.parameters import Number
-from manykernels.trees import DependencyParser
-from manykernels.trees.conllu import (
+from manykernels.structured import DependencyParser
+from manykernels.structured.conllu import (
     Sentence,
     format_conllu,
     parse_conllu,

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from manykernels.chains import SequenceLabeler
-from manykernels.trees import DependencyParser, Sentence
-from manykernels.trees.conllu import BLANK, without_trees
-from manykernels.trees.inputs import check_sentences
-from manykernels.trees.scores import ParsingScore
+from manykernels.structured import DependencyParser, Sentence, SequenceLabeler
+from manykernels.structured.conllu import BLANK, without_trees
+from manykernels.structured.parsing_score import ParsingScore
+from manykernels.structured.treebank import check_sentences
 
 
 def words_as_tokens(sentences: Sequence[Sentence]) -> list[list[dict[str, str]]]:

@@ -9,14 +9,6 @@ import numpy as np
 
 from manykernels.banks.base import Bank
 from manykernels.base.machine import one_blas_thread, require_memory, stack_bytes
-from manykernels.chains.descent import ChainProgress
-from manykernels.chains.losses import CRF, ChainLoss, StructuredHinge
-from manykernels.chains.online_proximal import OnlineProximal
-from manykernels.chains.problem import (
-    ChainBlocks,
-    ChainProblem,
-    ChainWeights,
-)
 from manykernels.norms.regularizers import SquaredPNorm
 from manykernels.solvers.loop import (
     Callback,
@@ -27,6 +19,14 @@ from manykernels.solvers.loop import (
     run,
 )
 from manykernels.solvers.problem import Expansion, Problem
+from manykernels.structured.chain_descent import ChainProgress
+from manykernels.structured.chain_losses import CRF, ChainLoss, StructuredHinge
+from manykernels.structured.chain_problem import (
+    ChainBlocks,
+    ChainProblem,
+    ChainWeights,
+)
+from manykernels.structured.online_proximal import OnlineProximal
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class SPOM:
     tol : float
         Relative duality gap at which to stop.
     eta0 : float or "auto"
-        See :class:`manykernels.chains.OnlineProximal`.
+        See :class:`manykernels.structured.OnlineProximal`.
     step : str
     average : bool
         Certify and return means of all models so far.

@@ -12,17 +12,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from manykernels.base.arrays import Array
-from manykernels.chains.descent import ChainProgress
-from manykernels.chains.online_proximal import OnlineProximal
-from manykernels.chains.problem import (
+from manykernels.norms.prox import project_simplex
+from manykernels.norms.regularizers import SquaredL2
+from manykernels.solvers.loop import require_whole
+from manykernels.structured.chain_descent import ChainProgress
+from manykernels.structured.chain_problem import (
     ChainBlocks,
     ChainProblem,
     ChainWeights,
     chain_terms,
 )
-from manykernels.norms.prox import project_simplex
-from manykernels.norms.regularizers import SquaredL2
-from manykernels.solvers.loop import require_whole
+from manykernels.structured.online_proximal import OnlineProximal
 
 # (epochs so far, the sparse MKL objective, kernel weights)
 WrapperLine = tuple[int, float, Array]
@@ -57,8 +57,10 @@ class StructuredWrapper:
 
     Examples
     --------
-    >>> from manykernels.chains.problem import ChainBlocks, ChainProblem, chain_terms
-    >>> from manykernels.chains import StructuredHinge
+    >>> from manykernels.structured.chain_problem import (
+    ...     ChainBlocks, ChainProblem, chain_terms
+    ... )
+    >>> from manykernels.structured import StructuredHinge
     >>> from manykernels.norms import SparseMKL
     >>> X = np.repeat(np.eye(2), 4, axis=0)
     >>> blocks = ChainBlocks.of([X @ X.T, np.eye(8)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sklearn.utils import Bunch
 
 from manykernels.datasets._files import DataFile, PathLike, locate
-from manykernels.trees.conllu import read_conllu
+from manykernels.structured.conllu import read_conllu
 
 _SOURCE = (
     "https://raw.githubusercontent.com/UniversalDependencies/UD_English-EWT/r2.16/"

@@ -28,7 +28,7 @@ from manykernels.files.container import (
 from manykernels.files.plain import Functions, from_plain, to_plain
 
 # Where the classes are that a file may name; the last is imported when one does.
-ROOMS = ("mkl", "products", "chains", "trees", "compare")
+ROOMS = ("mkl", "products", "structured", "compare")
 # Code, paths and devices of this machine: a file can neither hold nor set them.
 NEVER = ("callback", "checkpoint", "device")
 KERNELS = ("kernels", "base_kernels")

@@ -1,0 +1,424 @@
+"""Labels of sequences from multiple kernels on their positions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from manykernels.base import stored
+from manykernels.base.machine import parse_bytes
+from manykernels.base.stored import Maybe, Part, require_all
+from manykernels.files import Saved, by_weight
+from manykernels.inputs.data import check_same_classes
+from manykernels.inputs.parameters import (
+    MODERATE,
+    Function,
+    Number,
+    OneOf,
+    Precision,
+    ReadBy,
+    Rules,
+    Whole,
+    check_parameters,
+    choose_generator,
+)
+from manykernels.inputs.reporting import progress_callback
+from manykernels.inputs.whole import whole_or_nothing
+from manykernels.kernels import Kernel, approximate_kernels
+from manykernels.norms.regularizers import REGULARIZERS
+from manykernels.structured.column_groups import edge_kernels, label_kernels
+from manykernels.structured.labeling import LabelsOfNew
+from manykernels.structured.online_proximal import ChainEpoch, OnlineProximal
+from manykernels.structured.readable_weights import ReadableWeights
+from manykernels.structured.sequence_model import SequenceKernels, SequenceModel
+from manykernels.structured.sequence_training import (
+    Learned,
+    Learning,
+    Sequences,
+    kept_kernels,
+    require_online,
+)
+from manykernels.structured.sequences import (
+    Positions,
+    TokenColumns,
+    known_labels,
+    read_labels,
+    read_sequences,
+    read_weights,
+    require_labels,
+)
+
+RULES: Rules = {
+    "regularizer": OneOf(*REGULARIZERS, method="terms"),
+    "C": Number(largest=MODERATE),
+    "refit_C": Number(largest=MODERATE, optional=True),
+    "loss": OneOf("hinge", "crf"),
+    "transitions": OneOf("fixed", "learned", "none"),
+    "window": Whole(0, optional=True, example=1),
+    "max_iter": Whole(optional=True, example=20),
+    "solver": OneOf(None, method="solve"),
+    "approximate": OneOf("nystroem", "random_features", None),
+    "rank": Whole(example=300),
+    "psd": OneOf("check", "clip", "skip"),
+    "dtype": Precision(),
+    "memory_limit": ReadBy(parse_bytes, optional=True),
+    "callback": Function(optional=True),
+}
+
+
+class SequenceLabeler(LabelsOfNew, ReadableWeights, Saved, BaseEstimator):
+    r"""Label every position of a sequence; learn the weight of every kernel on the way.
+
+    A sequence of labels scores :math:`\sum_t s(x_t)_{y_t} + \sum_t
+    (T + e(x_t))_{y_{t-1}, y_t}` with s from all kernels, and e from those of `edges`.
+    Minimizes :math:`\lambda \Omega(w)` plus the mean loss of the sequences with SPOM,
+    an online proximal method.
+
+    Parameters
+    ----------
+    kernels : None, str, Kernel or list of these
+        Kernels on the features of a position, see :mod:`manykernels.kernels`. Linear
+        and approximate ones work on explicit features, also sparse; compact ones on
+        sparse matrices. None takes a linear kernel for each attribute of token dicts
+        (for all together if there are more than 200), and otherwise a linear, a
+        quadratic and three Gaussian ones.
+    regularizer : str or regularizer, default="sparse_mkl"
+        "sparse_mkl", "group_lasso", "squared_l2" (all kernels alike), "elastic_net",
+        "squared_p", "power", "sparse_group_lasso", or an object of
+        :mod:`manykernels.norms` such as ``SquaredPNorm(1.2)``.
+    C : float, default=10.0
+        Weight of the losses; ``lambda = 1 / (C n_sequences)``.
+    loss : {"hinge", "crf"}, default="hinge"
+        Structured hinge loss, or minus the log probability of the labels.
+    transitions : {"fixed", "learned", "none"}, default="fixed"
+        Scores of neighboring labels: with a regularizer of their own, as one more
+        block that competes with the kernels, or not at all.
+    cost : array of shape (n_labels, n_labels), optional
+        For the hinge: what each label (column) costs in place of the true one (row).
+    window : int, optional
+        Only for token dicts: neighbors on each side whose attributes a token shows as
+        well, as "name:-1" and so on; it also gets a "bias", and the outermost "first"
+        and "last". None takes tokens as they are.
+    groups : dict, optional
+        Only for token dicts: the kernels once for every group of columns. A name goes
+        to a pattern (``"word=*"``), a prefix (``"word="``) or a function that takes a
+        column's name and says whether it belongs.
+    edges : str, Kernel, list of these or dict, optional
+        Features that score a label together with the one before: linear or approximate
+        kernels, or groups of token attributes as above. Each is one more block, whose
+        weight competes with the kernels'; memory grows with the square of the labels.
+    refit_C : float, optional
+        Learn twice: first by dual averaging, which drops kernels, and then with this C
+        and "squared_l2" from those that are left. None learns once.
+    max_iter : int, optional
+        Epochs; those of the solver, 20, if not given.
+    solver : OnlineProximal, optional
+        How to learn: the size of steps and how they fall, averaging, projection; see
+        :class:`manykernels.structured.OnlineProximal`. Its random state is not used.
+    approximate : {"nystroem", "random_features", None}, default=None
+        Approximate kernels that have no features of their own.
+    rank : int, default=300
+    psd : {"check", "clip", "skip"}, default="check"
+        What to do about kernels with negative eigenvalues.
+    dtype : {"float32", "float64"}, default="float32"
+        Precision of kernel values; predictions are float64.
+    memory_limit : int or str, optional
+        Bytes, or text such as "4GB", that dense kernel values may take.
+    callback : callable, optional
+        Called with each line of the history; returning True stops the fit.
+    verbose : int, default=0
+        1 prints a line per epoch to standard error.
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_labels,)
+    kernel_weights_ : array of shape (n_kernels,)
+        beta of the kernel sum_f beta_f K_f that was learned, divided by their sum: the
+        norms of the kernels' parts to the power 2 - q for a q-norm, all alike for
+        "squared_l2".
+    kernel_norms_ : array of shape (n_kernels,)
+        Norms of the kernels' parts.
+    kernel_names_ : list of str
+    edge_weights_ : array of shape (n_edges,)
+        The same for `edges`, divided by the sum of the kernels'.
+    edge_names_ : list of str
+    dropped_kernels_ : list of str
+        Kernels and edges that the first of two fits has dropped, with `refit_C`.
+    transitions_ : array of shape (n_labels, n_labels)
+        Score of each label (column) after another (row).
+    transition_weight_ : float
+        The beta of the transitions, divided by the sum of the kernels'.
+    objective_ : float
+        Of the chosen model on the training sequences.
+    history_ : list of ChainEpoch
+        epoch, time, objective, mean loss met on the way, updates.
+    selection_history_ : list of ChainEpoch
+        The same of the first of two fits, where kernels were selected by one.
+    n_iter_, n_features_in_ : int
+    eta0_ : float
+    feature_names_in_ : array of str
+        Only for token dicts: "name=value" for texts, "name" for numbers.
+    token_attributes_ : list of str
+        Only for token dicts: names of their own attributes, without the neighbors'.
+
+    Examples
+    --------
+    >>> X = [[{"word": "the"}, {"word": "cat"}, {"word": "sleeps"}],
+    ...      [{"word": "a"}, {"word": "dog"}, {"word": "barks"}]]
+    >>> y = [["det", "noun", "verb"], ["det", "noun", "verb"]]
+    >>> model = SequenceLabeler(random_state=0).fit(X, y)
+    >>> new = [{"word": "the"}, {"word": "dog"}, {"word": "sleeps"}]
+    >>> model.predict([new])[0].tolist()
+    ['det', 'noun', 'verb']
+    """
+
+    input_kind = "sequences"
+    _rules = RULES
+    _stored = {
+        "classes_": stored.Labels("labels"),
+        "_model": Part(SequenceModel),
+        "_columns": Maybe(Part(TokenColumns)),
+        "kernel_weights_": stored.Floats("kernels", low=0.0),
+        "kernel_norms_": stored.Floats("kernels", low=0.0),
+        "edge_weights_": stored.Floats("edges", low=0.0),
+        "transition_weight_": stored.Real(low=0.0),
+        "dropped_kernels_": stored.ListOf(Part(str)),
+        "selection_history_": stored.ListOf(Part(ChainEpoch)),
+        "objective_": stored.Real(nan=True),
+        "eta0_": stored.Real(low=0.0),
+        "history_": stored.ListOf(Part(ChainEpoch)),
+        "n_features_in_": stored.Count(),
+    }
+    _required = ("regularizer", "cost")
+
+    def __init__(
+        self,
+        kernels: Any = None,
+        regularizer: Any = "sparse_mkl",
+        C: float = 10.0,
+        loss: str = "hinge",
+        transitions: str = "fixed",
+        cost: Any = None,
+        window: int | None = None,
+        groups: Any = None,
+        edges: Any = None,
+        refit_C: float | None = None,
+        max_iter: int | None = None,
+        solver: OnlineProximal | None = None,
+        approximate: str | None = None,
+        rank: int = 300,
+        psd: Any = "check",
+        dtype: str = "float32",
+        memory_limit: int | str | None = None,
+        callback: Any = None,
+        verbose: int = 0,
+        random_state: Any = None,
+    ) -> None:
+        self.kernels = kernels
+        self.regularizer = regularizer
+        self.C = C
+        self.loss = loss
+        self.transitions = transitions
+        self.cost = cost
+        self.window = window
+        self.groups = groups
+        self.edges = edges
+        self.refit_C = refit_C
+        self.max_iter = max_iter
+        self.solver = solver
+        self.approximate = approximate
+        self.rank = rank
+        self.psd = psd
+        self.dtype = dtype
+        self.memory_limit = memory_limit
+        self.callback = callback
+        self.verbose = verbose
+        self.random_state = random_state
+
+    @whole_or_nothing
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SequenceLabeler:
+        """Learn from labeled sequences.
+
+        Parameters
+        ----------
+        X : list of arrays (length, features), or of lists of token dicts
+        y : list of label sequences
+            Labels of any type, one per position.
+        sample_weight : array of shape (n_sequences,), optional
+        """
+        check_parameters(self, self._rules)
+        callback = progress_callback(self.verbose, None, self.callback)
+        positions, labels = self._read_training(X, y)
+        classes = require_labels(labels)
+        weight = read_weights(sample_weight, positions.n_sequences)
+        data = Sequences(positions, known_labels(labels, classes), weight)
+        learning, specs = self._learning(), self._specs()
+        dropped: list[str] = []
+        selection: list[ChainEpoch] = []
+        if self.refit_C is not None:
+            kernels = self._fit_kernels(*specs, positions.table)
+            first = self._learning(select=True).fit(
+                kernels, data, len(classes), callback
+            )
+            specs, dropped = kept_kernels(specs, kernels, first.norms)
+            selection = first.history
+        kernels = self._fit_kernels(*specs, positions.table)
+        learned = learning.fit(kernels, data, len(classes), callback)
+        self.classes_, self.eta0_ = classes, learned.eta0
+        self.objective_, self.dropped_kernels_ = learned.objective, dropped
+        self.selection_history_ = selection
+        return self._store(learned, learned.history)
+
+    @whole_or_nothing
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> SequenceLabeler:
+        """Learn from more sequences with one pass over them.
+
+        Parameters
+        ----------
+        X : list of sequences
+            Kernels and columns of tokens stay those of the first call.
+        y : list of label sequences
+        classes : array, optional
+            All labels that will ever come; those of the first y if not given.
+        """
+        check_parameters(self, self._rules)
+        past: SequenceModel | None = getattr(self, "_model", None)
+        if past is None:
+            positions, labels = self._read_training(X, y)
+            known = require_labels(labels if classes is None else np.asarray(classes))
+        else:
+            positions = self._read(X)
+            labels, known = read_labels(y, positions), self.classes_
+            check_same_classes(classes, known)
+        data = Sequences(positions, known_labels(labels, known), np.empty(0))
+        learning = self._learning()
+        require_online(learning.solver, self.refit_C if past is None else None)
+        if past is None:
+            kernels = self._fit_kernels(*self._specs(), positions.table)
+            solver = learning.solver
+            kept = (bool(solver.average), solver.sums)
+            past = SequenceModel.empty(kernels, *kept, len(known))
+            self.dropped_kernels_, self.selection_history_ = [], []
+        else:
+            kernels = past.kernels.extend(positions.table)
+        learned = learning.go_on(past, kernels, data, len(known), self.random_state)
+        history = list(getattr(self, "history_", []))
+        history.append(learned.history[0]._replace(epoch=len(history) + 1))
+        self.classes_ = known
+        self.objective_, self.eta0_ = learned.objective, learned.eta0
+        return self._store(learned, history)
+
+    def _store(self, learned: Learned, history: list[ChainEpoch]) -> SequenceLabeler:
+        self._model = learned.model
+        n_kernels = len(learned.model.kernels.names)
+        total = float(learned.weights[:n_kernels].sum()) or 1.0
+        shares = learned.weights / total
+        self.kernel_weights_ = shares[:n_kernels]
+        self.edge_weights_ = shares[n_kernels:-1]
+        self.transition_weight_ = float(shares[-1])
+        self.kernel_norms_ = learned.norms[:n_kernels]
+        self.history_ = history
+        self._show_model()
+        return self
+
+    def _show_model(self) -> None:
+        """Attributes that follow from others."""
+        self.kernel_names_ = list(self._model.kernels.names)
+        self.edge_names_ = list(self._model.kernels.edge_names)
+        self.transitions_ = self._model.weights.pairs
+        self.n_iter_ = len(self.history_)
+        for name in ("feature_names_in_", "token_attributes_"):
+            self.__dict__.pop(name, None)
+        if self._columns is not None:
+            self.feature_names_in_ = np.array(self._columns.names, dtype=object)
+            self.token_attributes_ = self._columns.attributes
+
+    def _restored(self) -> None:
+        kernels, columns = self._model.kernels, self._columns
+        sets = [kernels.dense, kernels.sparse, kernels.explicit, kernels.edges]
+        widths = {known.n_columns for known in sets if known is not None}
+        require_all(
+            "SequenceLabeler",
+            {
+                "labels": len(self.classes_) == len(self._model.weights.pairs),
+                "kernels": len(self.kernel_weights_) == len(kernels.names),
+                "edges": len(self.edge_weights_) == len(kernels.edge_names),
+                "columns": widths == {self.n_features_in_},
+                "tokens": columns is None or {len(columns.names)} == widths,
+            },
+        )
+        rows = [known.blank_row() for known in sets if known is not None]
+        tried = all(row is not None for row in rows)
+        if tried and not np.isfinite(self._model.unary(rows[0])).all():
+            raise ValueError("its scores are no finite numbers")
+        self._show_model()
+
+    def _fitted_kernels(self) -> list[Kernel]:
+        return self._model.kernels.fitted
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "labels": self.classes_.tolist(),
+            "features": self.n_features_in_,
+            "attributes": getattr(self, "token_attributes_", None),
+            "support_positions": self._model.kernels.n_reference,
+            "kernels": by_weight(self.kernel_names_, self.kernel_weights_),
+            "edges": by_weight(self.edge_names_, self.edge_weights_) or None,
+            "transition_weight": self.transition_weight_,
+            "objective": self.objective_,
+            "epochs": self.n_iter_,
+        }
+
+    def _learning(self, select: bool = False) -> Learning:
+        """What is minimized and how; the fit that selects comes before a refit."""
+        chosen = OnlineProximal() if self.solver is None else self.solver
+        epochs = chosen.epochs if self.max_iter is None else int(self.max_iter)
+        seed = choose_generator(self.random_state)
+        learning = Learning(
+            self.regularizer,
+            self.C,
+            self.loss,
+            self.cost,
+            self.transitions,
+            replace(chosen, epochs=epochs, random_state=seed),
+            self.memory_limit,
+        )
+        if self.refit_C is None:
+            return learning
+        return learning.selection if select else learning.refit(self.refit_C)
+
+    def _specs(self) -> tuple[list[Kernel], list[Kernel]]:
+        """Kernels on labels and on pairs of labels, before they are fitted."""
+        names = None if self._columns is None else self._columns.names
+        specs = (
+            label_kernels(self.kernels, self.groups, names),
+            edge_kernels(self.edges, names),
+        )
+        kernels, edges = (
+            approximate_kernels(part, self.approximate, self.rank) for part in specs
+        )
+        return kernels, edges
+
+    def _fit_kernels(
+        self, specs: list[Kernel], edges: list[Kernel], table: Any
+    ) -> SequenceKernels:
+        return SequenceKernels.fit(
+            specs,
+            edges,
+            table,
+            feature_names=None if self._columns is None else self._columns.names,
+            dtype=self.dtype,
+            psd=self.psd,
+            random_state=choose_generator(self.random_state),
+        )
+
+    def _read_training(self, X: Any, y: Any) -> tuple[Positions, np.ndarray]:
+        positions, columns = read_sequences(X, None, None, self.window)
+        labels = read_labels(y, positions)
+        self._columns = columns
+        self.n_features_in_ = int(positions.table.shape[1])
+        return positions, labels

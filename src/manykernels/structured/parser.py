@@ -1,0 +1,435 @@
+"""Dependency parsing with learned feature templates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from manykernels.base.machine import parse_bytes
+from manykernels.base.stored import Floats, ListOf, Maybe, Part, Real, require_all
+from manykernels.files import Saved, by_weight
+from manykernels.inputs import parameters
+from manykernels.inputs.reporting import progress_callback
+from manykernels.inputs.whole import whole_or_nothing
+from manykernels.norms.regularizers import REGULARIZERS
+from manykernels.structured.arc_labeler import ArcLabeler
+from manykernels.structured.arc_templates import arc_templates, for_loss
+from manykernels.structured.conllu import Sentence
+from manykernels.structured.label_templates import label_templates
+from manykernels.structured.packed_weights import PackedWeights
+from manykernels.structured.parsing import TreePredictions
+from manykernels.structured.tree_learner import (
+    Learned,
+    TreeEpoch,
+    TreeLearning,
+    TreeState,
+    prunes,
+    require_blocks,
+)
+from manykernels.structured.tree_training import (
+    TreeModel,
+    TreeTraining,
+    compressed_weights,
+)
+from manykernels.structured.treebank import (
+    Layout,
+    check_treebank,
+)
+
+RULES: parameters.Rules = {
+    "loss": parameters.OneOf("hinge", "crf"),
+    "regularizer": parameters.OneOf(None, *REGULARIZERS, method="terms"),
+    "C": parameters.Number(largest=parameters.MODERATE),
+    "solver": parameters.OneOf(None, method="rule"),
+    "n_epochs": parameters.Whole(example=12),
+    "refit": parameters.Flag(),
+    "n_templates": parameters.Whole(optional=True),
+    "selection_epochs": parameters.Whole(example=2),
+    "single_root": parameters.Flag(),
+    "prune_arcs": parameters.Flag(),
+    "min_count": parameters.Whole(example=1),
+}
+
+
+class DependencyParser(TreePredictions, Saved, BaseEstimator):
+    r"""Head and relation of every word: the tree with the largest sum of scores.
+
+    .. math:: \min_w \lambda\,\Omega(w) + \frac1N \sum_i \max_y\,
+        [s_w(x_i, y) - s_w(x_i, y_i) + \mathrm{cost}(y, y_i)],
+        \qquad \lambda = \frac{1}{C N}
+
+    Each feature template is a group of weights with a table of its own. A penalty on
+    the norms of the groups decides which templates are worth keeping. Relations are
+    found in a second step, by a multiclass model on the arcs of the tree.
+
+    Parameters
+    ----------
+    templates : "standard", "full" or list of str
+        169 templates, the 507 of the SPOM paper, or texts such as "h.upos m.form
+        distance".
+    label_templates : "standard", None or list of str
+        What relations are told from, as texts such as "h.lemma children.lemma"; None
+        leaves relations alone, as do training sentences without any.
+    loss : "hinge" or "crf"
+        Structured hinge loss with Hamming cost, or minus the log-likelihood, for which
+        templates look at no third word.
+    regularizer : None, str or regularizer
+        On the norms of the templates' weights: "sparse_mkl", which is 1/2 (sum of
+        norms)^2, "group_lasso", "elastic_net", "squared_l2", "squared_p", "power", or
+        any of :mod:`manykernels.norms` but those of single weights. The first three
+        prune templates.
+    C : float
+        Weight of the losses against the regularizer.
+    solver : TreeLearning, optional
+        How to learn: the sort and the length of steps, and averaging; see
+        :class:`manykernels.structured.TreeLearning`.
+    n_epochs : int
+        Passes over the sentences; the model is the mean of the second half of them.
+    refit : bool
+        Learn twice: with the regularizer, to find out which templates matter, and then
+        without it from these templates alone. Penalties make the weights of good
+        templates too small as well; the second fit mends that.
+    n_templates : int, optional
+        Keep this many templates at most for the second fit, the strongest; by default
+        all that the regularizer leaves.
+    selection_epochs : int
+        Passes over the sentences of the first of two fits.
+    single_root : bool
+        Exactly one word of a sentence hangs on the root.
+    prune_arcs : bool
+        Leave out arcs longer than any seen between the same two tags, which takes
+        nearly half of the time away.
+    min_count : int
+        Words and lemmas seen less often are treated as unknown.
+    memory_limit : int or str
+        Memory for the weights while they are learned; more means fewer collisions.
+    random_state : int, RandomState or None
+        Order of the sentences.
+    verbose : int
+        Print a line per epoch.
+    callback : callable, optional
+        Called with each line of the history; a true value ends the fit.
+
+    Attributes
+    ----------
+    templates_ : list of str
+        All templates, in the given order; with `refit`, those that were kept.
+    template_weights_ : array
+        Norm of each template's weights, in the order of `templates_`.
+    selected_templates_ : list of str
+        Templates with weights other than zero, strongest first.
+    template_history_ : array (epochs, templates)
+        Norm of each template's weights after every epoch.
+    relations_ : list of str
+        The relations that are told apart; empty if none were learned.
+    untagged_score_ : float or None
+        Share of right heads in some of the training sentences when all but their words
+        is taken away, which `predict` quotes where tags are missing; None if there
+        were no tags, and after `partial_fit` alone.
+    n_features_ : int
+        Weights of arcs that are not zero.
+    history_ : list of TreeEpoch
+        Time, mean loss, accuracy and templates in use, per epoch.
+    selection_history_ : list of TreeEpoch
+        The same for the first of two fits; empty if there was one.
+    n_iter_ : int
+        Epochs of the fit.
+
+    Examples
+    --------
+    >>> from manykernels.structured import Sentence
+    >>> tags, relations = ["DET", "NOUN", "VERB"], ["det", "nsubj", "root"]
+    >>> dog, dogs = ["the", "dog", "barks"], ["dogs", "bark"]
+    >>> train = [
+    ...     Sentence.of(dog, tags, heads=[2, 3, 0], deprels=relations),
+    ...     Sentence.of(dogs, tags[1:], heads=[2, 0], deprels=relations[1:]),
+    ... ]
+    >>> parser = DependencyParser(n_epochs=3, random_state=0, memory_limit="10MB")
+    >>> found = parser.fit(train).predict([Sentence.of(["a", "cat", "sleeps"], tags)])
+    >>> found[0].heads, found[0].deprels
+    ((2, 3, 0), ('det', 'nsubj', 'root'))
+    """
+
+    input_kind = "sentences"
+    _rules = RULES
+    _stored = {
+        "_layout": Part(Layout),
+        "_packed": Part(PackedWeights),
+        "_labeler": Maybe(Part(ArcLabeler)),
+        "history_": ListOf(Part(TreeEpoch)),
+        "selection_history_": ListOf(Part(TreeEpoch)),
+        "template_history_": Floats("epochs", "templates", low=0.0),
+        "untagged_score_": Maybe(Real(0.0, 1.0)),
+    }
+    _state: TreeState | None
+    history_: list[TreeEpoch]
+    selection_history_: list[TreeEpoch]
+
+    def __init__(
+        self,
+        templates: Any = "standard",
+        *,
+        label_templates: Any = "standard",
+        loss: str = "hinge",
+        regularizer: Any = None,
+        C: float = 1.0,
+        solver: TreeLearning | None = None,
+        n_epochs: int = 12,
+        refit: bool = False,
+        n_templates: int | None = None,
+        selection_epochs: int = 2,
+        single_root: bool = True,
+        prune_arcs: bool = True,
+        min_count: int = 1,
+        memory_limit: int | float | str = "400MB",
+        random_state: Any = None,
+        verbose: int = 0,
+        callback: Any = None,
+    ) -> None:
+        self.templates = templates
+        self.label_templates = label_templates
+        self.loss = loss
+        self.regularizer = regularizer
+        self.C = C
+        self.solver = solver
+        self.n_epochs = n_epochs
+        self.refit = refit
+        self.n_templates = n_templates
+        self.selection_epochs = selection_epochs
+        self.single_root = single_root
+        self.prune_arcs = prune_arcs
+        self.min_count = min_count
+        self.memory_limit = memory_limit
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+
+    @whole_or_nothing
+    def fit(self, sentences: Any, y: Any = None) -> DependencyParser:
+        """Learn from sentences with heads, and with relations if they have any.
+
+        Parameters
+        ----------
+        sentences : list of Sentence
+            See :func:`manykernels.structured.read_conllu`.
+        y : None
+            Ignored: sentences know their trees.
+        """
+        self._check_parameters()
+        found = check_treebank(sentences, self.single_root)
+        layout = self._lay_out(found)
+        model, learned, first = self._learn(layout, found)
+        self._state = None  # as large as the model itself
+        self.history_, self.selection_history_ = learned.history, first
+        self.template_history_ = np.array(learned.norms)
+        self._store(model)
+        self.untagged_score_ = model.untagged_score(found, self.single_root)
+        self._labeler = self._room_for_relations(layout, found)
+        self._learn_relations(found, self.n_epochs)
+        return self
+
+    @whole_or_nothing
+    def partial_fit(self, sentences: Any, y: Any = None) -> DependencyParser:
+        """One more pass, over these sentences.
+
+        The first call decides which words, tags and relations are known. Dual averaging
+        needs all gradients: after `fit`, or `load`, gradient steps are taken instead.
+
+        Parameters
+        ----------
+        sentences : list of Sentence
+        y : None
+            Ignored.
+        """
+        self._check_parameters()
+        found = check_treebank(sentences, self.single_root)
+        if not hasattr(self, "templates_"):
+            self._require_one_fit()
+            layout = self._lay_out(found)
+            self._state = TreeState(layout.compiled)
+            self.history_, self.selection_history_ = [], []
+            self.untagged_score_ = None
+            self.template_history_ = np.empty((0, len(layout.templates)))
+            self._labeler = self._room_for_relations(layout, found)
+        else:
+            layout = self._model.layout
+        if self._state is None:
+            self._state = TreeState(layout.compiled, self._model.weights)
+        if self.prune_arcs:
+            layout.widen(found)
+        training = self._training()
+        model, learned = training.go_on(self._state, layout, found, 1, self.refit)
+        done = len(self.history_) + 1
+        lines = enumerate(learned.history, done)
+        self.history_ = self.history_ + [x._replace(epoch=k) for k, x in lines]
+        self.template_history_ = np.vstack([self.template_history_, *learned.norms])
+        self._store(model)
+        self._learn_relations(found, 1)
+        return self
+
+    def compressed(self, keep: float = 0.25, half: bool = True) -> DependencyParser:
+        """A copy with fewer and shorter weights, whose file is small.
+
+        Score it on sentences of your own before you trust it; `save` then keeps it as
+        it is.
+
+        Parameters
+        ----------
+        keep : float
+            Share of the weights that is kept, the largest ones.
+        half : bool
+            Round weights to half precision, which takes two bytes instead of four.
+        """
+        check_is_fitted(self, "templates_")
+        parameters.Number(high=1.0).check("keep", keep)
+        parameters.Flag().check("half", half)
+        small = copy(self)
+        small._state = None
+        small._store(self._model.compressed(keep, half))
+        if self._labeler is not None:
+            weights = compressed_weights(self._labeler.weights, keep, half)
+            small._labeler = replace(self._labeler, weights=weights)
+        return small
+
+    def _require_fitted(self) -> None:
+        check_is_fitted(self, "templates_")
+
+    def _fitted_values(self) -> dict[str, Any]:
+        packed = PackedWeights.of(self._model.weights)
+        own = {"_layout": self._model.layout, "_packed": packed}
+        return super()._fitted_values() | own
+
+    def _restored(self) -> None:
+        layout, packed = (self.__dict__.pop(name) for name in ("_layout", "_packed"))
+        n_templates = len(layout.templates)
+        require_all(
+            "DependencyParser",
+            {
+                "tables": packed.size == int(layout.compiled.start[-1]),
+                "history": self.template_history_.shape
+                == (len(self.history_), n_templates),
+            },
+        )
+        self._state = None
+        self.__dict__.setdefault("untagged_score_", None)
+        self._store(TreeModel.of(layout, packed.weights()))
+        self._set_relations()
+
+    def _facts(self) -> dict[str, Any]:
+        words, lemmas, upos, xpos, *_ = self._model.layout.vocabulary.values
+        return {
+            "words": len(words),
+            "lemmas": len(lemmas),
+            "tags": max(len(upos), len(xpos)),
+            "relations": len(self.relations_),
+            "weights": self.n_features_,
+            "templates": by_weight(self.templates_, self.template_weights_),
+            "epochs": self.n_iter_,
+        }
+
+    def _require_one_fit(self) -> None:
+        if self.refit:
+            raise ValueError(
+                "partial_fit goes over the sentences once and cannot choose templates "
+                "first, got refit=True; call fit before it."
+            )
+
+    def _check_parameters(self) -> None:
+        """Refuse parameters that no fit can follow, alone or together."""
+        parameters.check_parameters(self, self._rules)
+        self._training().rule(1)
+        templates = for_loss(arc_templates(self.templates), self.templates, self.loss)
+        require_blocks(self.regularizer, len(templates))
+        if self.label_templates is not None:
+            label_templates(self.label_templates)
+        if self.n_templates is not None and not self.refit:
+            raise ValueError(
+                "n_templates needs a second fit of the templates that are kept, got "
+                "refit=False; pass refit=True."
+            )
+        can_choose = self.n_templates is not None or prunes(self.regularizer)
+        if self.refit and not can_choose:
+            raise ValueError(
+                "refit needs a regularizer that prunes templates, or n_templates, got "
+                f"regularizer={self.regularizer!r}; pass regularizer='sparse_mkl'."
+            )
+
+    def _lay_out(self, sentences: Sequence[Sentence]) -> Layout:
+        return Layout.fit(
+            for_loss(arc_templates(self.templates), self.templates, self.loss),
+            sentences,
+            self.min_count,
+            self.prune_arcs,
+            parse_bytes(self.memory_limit),
+        )
+
+    def _learn(
+        self, layout: Layout, sentences: Sequence[Sentence]
+    ) -> tuple[TreeModel, Learned, list[TreeEpoch]]:
+        """One fit, or two: choose templates, then learn from them alone.
+
+        A first fit that is ended is the model. The history of a first fit comes last.
+        """
+        training = self._training()
+        if not self.refit:
+            return *training.from_zero(layout, sentences, self.n_epochs), []
+        return training.in_two_fits(
+            layout,
+            sentences,
+            (self.selection_epochs, self.n_epochs),
+            self.n_templates,
+            parse_bytes(self.memory_limit),
+        )
+
+    def _training(self) -> TreeTraining:
+        return TreeTraining(
+            TreeLearning() if self.solver is None else self.solver,
+            self.loss,
+            self.regularizer,
+            self.C,
+            self.single_root,
+            parameters.old_generator(self.random_state).randint(2**31),
+            progress_callback(self.verbose, None, self.callback),
+        )
+
+    def _room_for_relations(
+        self, layout: Layout, sentences: Sequence[Sentence]
+    ) -> ArcLabeler | None:
+        """A labeler without weights, in the memory that the learning of arcs frees."""
+        if self.label_templates is None or not any(s.has_relations for s in sentences):
+            return None
+        limit = parse_bytes(self.memory_limit) // 2
+        corpus = layout.vocabulary.encode(sentences)
+        templates = label_templates(self.label_templates)
+        return ArcLabeler.empty(templates, sentences, corpus, limit)
+
+    def _learn_relations(self, sentences: Sequence[Sentence], n_epochs: int) -> None:
+        if self._labeler is not None:
+            corpus = self._model.layout.vocabulary.encode(sentences)
+            rng = np.random.default_rng([self._training().seed, len(self.history_)])
+            self._labeler = self._labeler.learned(sentences, corpus, n_epochs, rng)
+        self._set_relations()
+
+    def _set_relations(self) -> None:
+        found = () if self._labeler is None else self._labeler.relations
+        self.relations_ = list(found)
+
+    def _store(self, model: TreeModel) -> None:
+        """Keep the weights, and what they say about the templates."""
+        self._model = model
+        self.templates_, self.template_weights_ = model.names, model.norms
+        self.selected_templates_ = model.strongest
+        self.n_features_ = int(np.count_nonzero(model.weights))
+        self.n_iter_ = len(self.history_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.target_tags.required = False
+        return tags

@@ -1,0 +1,268 @@
+"""Sequences as people pass them, laid end to end and checked once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from manykernels.base.arrays import Array
+from manykernels.structured.chain_decoder import Labels
+from manykernels.structured.tokens import Token, TokenColumns
+
+
+@dataclass(frozen=True)
+class Positions:
+    """All positions of all sequences as rows of one table."""
+
+    table: Any  # array or CSR, (positions, columns)
+    starts: Labels  # (sequences + 1,)
+
+    @property
+    def n_sequences(self) -> int:
+        """Number of sequences."""
+        return len(self.starts) - 1
+
+    def split(self, values: np.ndarray) -> list[np.ndarray]:
+        """One array per sequence from one row per position."""
+        return np.split(values, self.starts[1:-1]) if self.n_sequences else []
+
+
+def read_sequences(
+    X: Any,
+    columns: TokenColumns | None,
+    n_features: int | None,
+    window: int | None = None,
+) -> tuple[Positions, TokenColumns | None]:
+    """Check sequences; in training (`n_features` None) find the columns of tokens."""
+    sequences = _listed(X)
+    lengths = [_length(sequence, n) for n, sequence in enumerate(sequences)]
+    starts = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+    if _has_tokens(sequences[0]) if sequences else columns is not None:
+        table, columns = _token_table(sequences, columns, n_features, window)
+    else:
+        if window is not None:
+            raise ValueError(
+                f"window={window} needs sequences of token dicts, got arrays; leave it "
+                "out, or join the columns of neighbors yourself."
+            )
+        if columns is not None:
+            raise ValueError(
+                "X must hold sequences of token dicts as in training, got arrays; "
+                "pass tokens of the same sort."
+            )
+        table = _number_table(sequences, n_features)
+    if n_features is not None and table.shape[1] != n_features:
+        raise ValueError(
+            f"X must hold sequences with {n_features} columns as in training, got "
+            f"{table.shape[1]}; pass the same columns in the same order."
+        )
+    return Positions(table, starts), columns
+
+
+def read_labels(y: Any, positions: Positions) -> np.ndarray:
+    """All labels end to end; as many per sequence as it has positions."""
+    if y is None:
+        raise ValueError(
+            "y must be passed, got None; give one sequence of labels per sequence of X."
+        )
+    given = list(y)
+    lengths = np.diff(positions.starts)
+    if len(given) != positions.n_sequences:
+        raise ValueError(
+            f"y must hold one sequence of labels per sequence of X, got {len(given)} "
+            f"for {positions.n_sequences}; check that both come from the same data."
+        )
+    if not given:
+        return np.empty(0)
+    for n, (labels, wanted) in enumerate(zip(given, lengths, strict=True)):
+        if isinstance(labels, str) or not hasattr(labels, "__len__"):
+            raise ValueError(
+                f"y must hold sequences of labels, got {labels!r} for sequence {n}; "
+                "put the labels of a sequence into a list."
+            )
+        if len(labels) != wanted:
+            raise ValueError(
+                f"y must have one label per position, got {len(labels)} labels for "
+                f"the {wanted} positions of sequence {n}; align them first."
+            )
+    return np.concatenate([_label_array(labels) for labels in given])
+
+
+def require_labels(labels: np.ndarray) -> np.ndarray:
+    """The different labels, of which there must be at least two."""
+    classes = np.unique(labels)
+    if len(classes) < 2:
+        raise ValueError(
+            "SequenceLabeler needs at least 2 labels to tell apart, got "
+            f"{classes.tolist()}; check y."
+        )
+    return classes
+
+
+def read_weights(sample_weight: Any, n_sequences: int) -> Array:
+    """One number >= 0 per sequence; ones if not given."""
+    if sample_weight is None:
+        return np.ones(n_sequences)
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    good = weight.shape == (n_sequences,) and np.isfinite(weight).all()
+    if not good or np.any(weight < 0.0) or not weight.any():
+        raise ValueError(
+            f"sample_weight must be {n_sequences} numbers >= 0, one per sequence and "
+            f"not all zero, got {sample_weight!r}; leave it out to count all alike."
+        )
+    return weight
+
+
+def known_labels(labels: np.ndarray, classes: np.ndarray) -> Labels:
+    """Index of each label among the classes, which must hold them all."""
+    unknown = np.setdiff1d(labels, classes)
+    if len(unknown):
+        raise ValueError(
+            f"y must hold labels seen in training, got {unknown[:3].tolist()}; the "
+            "known labels are in classes_, and partial_fit takes classes=... at its "
+            "first call."
+        )
+    return np.searchsorted(classes, labels).astype(np.int64)
+
+
+def _label_array(labels: Any) -> np.ndarray:
+    array = np.asarray(labels)
+    if array.ndim != 1:
+        raise ValueError(
+            f"y must hold flat sequences of labels, got one of shape {array.shape}; "
+            "give one label per position."
+        )
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise ValueError(
+            "y must hold labels, got NaN or infinity among them; drop or label these "
+            "positions."
+        )
+    return array
+
+
+def _listed(X: Any) -> list[Any]:
+    if isinstance(X, np.ndarray) and X.ndim == 2:
+        raise ValueError(
+            f"X must be a list of sequences, got one table of shape {X.shape}; put it "
+            "into a list if it is one sequence."
+        )
+    if isinstance(X, str) or not hasattr(X, "__iter__"):
+        raise ValueError(
+            f"X must be a list of sequences, got {type(X).__name__}; each is an array "
+            "of shape (length, features) or a list of token dicts."
+        )
+    return list(X)
+
+
+def _length(sequence: Any, n: int) -> int:
+    if sp.issparse(sequence):
+        length = sequence.shape[0]
+    elif hasattr(sequence, "__len__") and not isinstance(sequence, str | Mapping):
+        length = len(sequence)
+    else:
+        raise ValueError(
+            f"X must be a list of sequences, got {type(sequence).__name__} as sequence "
+            f"{n}; each is an array of shape (length, features) or a list of dicts."
+        )
+    if length == 0:
+        raise ValueError(
+            f"X must hold sequences of at least one position, got an empty one at "
+            f"{n}; drop it."
+        )
+    return int(length)
+
+
+def _has_tokens(sequence: Any) -> bool:
+    """Whether a token shows it: one without attributes may be any empty list."""
+    return not sp.issparse(sequence) and any(
+        isinstance(token, Mapping) or _is_texts(token) for token in sequence
+    )
+
+
+def _is_texts(token: Any) -> bool:
+    """Whether a token is a list of attributes, as crfsuite takes them."""
+    listed = isinstance(token, list | tuple | set)
+    return listed and len(token) > 0 and all(isinstance(t, str) for t in token)
+
+
+def _token_table(
+    sequences: list[Any],
+    columns: TokenColumns | None,
+    n_features: int | None,
+    window: int | None,
+) -> tuple[Any, TokenColumns]:
+    if columns is None and n_features is not None:
+        raise ValueError(
+            "X must hold arrays as in training, got token dicts; pass arrays of shape "
+            "(length, features)."
+        )
+    tokens = [[_as_mapping(token, n) for token in s] for n, s in enumerate(sequences)]
+    if columns is None:
+        columns = TokenColumns.of(tokens, window)
+    table = columns.table(tokens)
+    _require_finite(table.data, "a token")
+    return table, columns
+
+
+def _as_mapping(token: Any, n: int) -> Token:
+    if isinstance(token, Mapping):
+        return token
+    if isinstance(token, list | tuple | set) and all(isinstance(t, str) for t in token):
+        return {name: 1.0 for name in token}
+    raise ValueError(
+        f"tokens must be dicts or lists of attribute names, got {token!r} in sequence "
+        f"{n}; give all tokens the same form."
+    )
+
+
+def _number_table(sequences: list[Any], n_features: int | None) -> Any:
+    if not sequences:
+        if n_features is None:
+            raise ValueError(
+                "X must hold at least one sequence, got none; check the data."
+            )
+        return np.empty((0, n_features))
+    sparse = [sp.issparse(sequence) for sequence in sequences]
+    if any(sparse):
+        table = sp.vstack([sp.csr_matrix(s) for s in sequences], format="csr")
+        _require_finite(table.data, "a sequence")
+        return table
+    arrays = [_array(sequence, n) for n, sequence in enumerate(sequences)]
+    widths = {array.shape[1] for array in arrays}
+    if len(widths) > 1:
+        raise ValueError(
+            "X must hold sequences with the same number of columns, got "
+            f"{sorted(widths)}; pad or select columns first."
+        )
+    for n, array in enumerate(arrays):
+        _require_finite(array, f"sequence {n}")
+    return np.concatenate(arrays)
+
+
+def _array(sequence: Any, n: int) -> np.ndarray:
+    try:
+        array = np.asarray(sequence)
+        if array.dtype not in (np.float32, np.float64):
+            array = array.astype(np.float64)
+    except (TypeError, ValueError):
+        array = np.empty(0)
+    if array.ndim != 2:
+        raise ValueError(
+            "X must hold arrays of numbers of shape (length, features) or lists of "
+            f"dicts, got {type(sequence).__name__} of {array.ndim} dimensions as "
+            f"sequence {n}; reshape it."
+        )
+    return array
+
+
+def _require_finite(values: np.ndarray, where: str) -> None:
+    if not np.isfinite(values).all():
+        kind = "NaN" if np.isnan(values).any() else "infinity"
+        raise ValueError(
+            f"X must hold finite numbers, got {kind} in {where}; fill or drop such "
+            "values first."
+        )
