@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.structured.test_online_proximal import chains, exact_optimum, words
 
 from manykernels.compare.structured_wrappers import StructuredWrapper
 from manykernels.norms import SparseMKL
 from manykernels.structured import OnlineProximal
+from tests.structured.test_online_proximal import chains, exact_optimum, words
 
 
 @pytest.mark.parametrize("rule", ["gauss_seidel", "gradient"])

@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 import pytest
-from tests.structured.test_conllu import TEXT
 
 from manykernels.datasets import load_ud_english_ewt
 from manykernels.datasets import treebanks as module
 from manykernels.structured import format_conllu, parse_conllu
+from tests.structured.test_conllu import TEXT
 
 
 def test_download_is_checked(tmp_path, serve, monkeypatch):
