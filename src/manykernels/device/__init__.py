@@ -5,7 +5,26 @@ NumPy, PyTorch and whatever else follows it; PyTorch is imported in `torch_devic
 and only when a device is asked for.
 """
 
-from manykernels.device.base import NUMPY, Device, DeviceArray, quotient
+from manykernels.device.base import HOST, Device
+from manykernels.device.namespace import (
+    NUMPY,
+    DeviceArray,
+    namespace,
+    quotient,
+    to_namespace_of,
+    to_numpy,
+)
 from manykernels.device.opening import open_device, read_device
 
-__all__ = ["NUMPY", "Device", "DeviceArray", "open_device", "quotient", "read_device"]
+__all__ = [
+    "HOST",
+    "NUMPY",
+    "Device",
+    "DeviceArray",
+    "namespace",
+    "open_device",
+    "quotient",
+    "read_device",
+    "to_namespace_of",
+    "to_numpy",
+]

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manykernels.base.machine import allowed_bytes
+from manykernels.device.namespace import NUMPY, DeviceArray
 
-DeviceArray: TypeAlias = Any  # an array of the device's namespace
 Terms: TypeAlias = tuple[DeviceArray, DeviceArray]  # added, and multiplied
 Chosen: TypeAlias = Any  # positions of rows: a slice, or a DeviceArray of integers
 
@@ -33,36 +33,6 @@ class HingeBlocks(Protocol):
         self, coef: NDArray[np.float64], scores: NDArray[np.float64], goal: float
     ) -> int:
         """Improve coef (rows, outputs), from its scores (outputs, rows)."""
-
-
-class _OlderNumPy:
-    """NumPy before 2.1, with the names of the standard that it lacks."""
-
-    concat = staticmethod(np.concatenate)
-    permute_dims = staticmethod(np.transpose)
-    cumulative_sum = staticmethod(np.cumsum)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(np, name)
-
-    @staticmethod
-    def astype(values: NDArray[Any], dtype: Any, *, copy: bool = True) -> NDArray[Any]:
-        return values.astype(dtype, copy=copy)
-
-    @staticmethod
-    def matrix_transpose(values: NDArray[Any]) -> NDArray[Any]:
-        return np.swapaxes(values, -1, -2)
-
-
-# NumPy by the names of the array API standard.
-NUMPY: Any = np if hasattr(np, "astype") else _OlderNumPy()
-
-
-def quotient(xp: Any, above: DeviceArray, below: DeviceArray) -> DeviceArray:
-    """above / below, 0 where below is: in conjugate gradients, a system is solved."""
-    one = xp.ones_like(below)
-    safe = xp.where(below > 0.0, below, one)
-    return xp.where(below > 0.0, above / safe, 0.0 * one)
 
 
 class Device:
@@ -216,3 +186,7 @@ def _power(values: DeviceArray, degree: int) -> DeviceArray:
         return values
     half = _power(values * values, degree // 2)
     return half * values if degree % 2 else half
+
+
+# For code that takes a device, where the processor computes with NumPy.
+HOST = Device("cpu", np)
