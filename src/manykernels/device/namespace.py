@@ -66,9 +66,7 @@ def to_numpy(array: DeviceArray) -> NDArray[Any]:
     return np.asarray(array)
 
 
-def to_namespace_of(
-    like: DeviceArray, values: Any, dtype: Any = None
-) -> DeviceArray:
+def to_namespace_of(like: DeviceArray, values: Any, dtype: Any = None) -> DeviceArray:
     """Return NumPy values, or a number, in the library and on the device of `like`.
 
     They take its dtype unless another one of its namespace is given.
