@@ -10,7 +10,7 @@ from sklearn import config_context
 
 import manykernels as mk
 from manykernels.products import ColumnGeneration, Pricing, RankOneKernels
-from manykernels.products.pricing import device as looks_module
+from manykernels.products.pricing import device_pricing as looks_module
 from tests.device.devices import DEVICES, cuda, every_device, require_torch
 from tests.products.toys import BASES, columns, energies
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize
 
 from manykernels.products import Logistic, RankOneKernels, SmoothedHinge, SquaredError
-from manykernels.products.machine import (
+from manykernels.products.inner_problem import (
     ActiveFeatures,
     ActiveProducts,
     InnerSolver,

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from manykernels.products import Pricing, RankOneKernels
-from manykernels.products.pricing import search as pricing_module
-from manykernels.products.pricing.best import BestProducts
+from manykernels.products.pricing import pricing as pricing_module
+from manykernels.products.pricing.best_products import BestProducts
 from tests.products.toys import BASES, columns, energies
 
 RHO = np.array([1.5, 1.0, 0.8, 1.2])

@@ -26,9 +26,14 @@ from manykernels.products.base import (
     multiply_columns,
 )
 from manykernels.products.indices import Product, allows, bar
-from manykernels.products.pricing.best import BestProducts, ExactEnergies, Prices, Tile
+from manykernels.products.pricing.best_products import (
+    BestProducts,
+    ExactEnergies,
+    Prices,
+    Tile,
+)
 from manykernels.products.pricing.bounds import PrefixBounds
-from manykernels.products.pricing.device import DeviceLooks
+from manykernels.products.pricing.device_pricing import DeviceLooks
 
 # Multiply-adds of one exhaustive look, some ten seconds on two cores.
 AFFORDABLE = 4e11
