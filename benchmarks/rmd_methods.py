@@ -34,7 +34,7 @@ from manykernels.products import (
     RankOneKernels,
 )
 from manykernels.products.product_models import ColumnScale
-from manykernels.products.product_working_sets import working_set
+from manykernels.products.sparse.product_working_sets import working_set
 
 PATIENCE = 2
 

@@ -14,9 +14,9 @@ from manykernels.products import (
     RankOneKernels,
     SmoothedHinge,
     SquaredError,
-    choice,
 )
 from manykernels.products.blend import blend_weights, modes
+from manykernels.products.sparse import choice
 from tests.products.toys import columns, gaussians, regression
 
 X, Y = regression(n=120, r=5)

@@ -5,7 +5,7 @@ import pytest
 
 from manykernels.losses.one_score import SquaredError, Weighted
 from manykernels.products import ColumnGeneration, ProductProblem, RankOneKernels
-from manykernels.products.refit import Refit, backward_elimination, extended_bic
+from manykernels.products.sparse.refit import Refit, backward_elimination, extended_bic
 
 
 def squares(Z, y):

@@ -3,7 +3,6 @@
 from manykernels.losses.one_score import Logistic, SmoothedHinge, SquaredError
 from manykernels.products.base import BaseKernels, DenseKernels, RankOneKernels
 from manykernels.products.blend import BlendedProducts, ProductBlend
-from manykernels.products.column_generation import ColumnGeneration
 from manykernels.products.explicit_lp_norm import ExplicitLpNorm
 from manykernels.products.fitted_products import FittedProducts
 from manykernels.products.inference import term_intervals, term_stability
@@ -18,7 +17,8 @@ from manykernels.products.pricing import Pricing
 from manykernels.products.product_fit import ProductFit
 from manykernels.products.product_problem import ProductExpansion, ProductProblem
 from manykernels.products.sampler import ProductSampler
-from manykernels.products.sparse_path import SparsePath
+from manykernels.products.sparse.column_generation import ColumnGeneration
+from manykernels.products.sparse.sparse_path import SparsePath
 
 __all__ = [
     "BaseKernels",

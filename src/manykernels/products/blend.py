@@ -14,11 +14,11 @@ from manykernels.base.stored import storable
 from manykernels.inputs.parameters import SEARCH, check_parameters
 from manykernels.losses.one_score import ScoreLoss
 from manykernels.products.base import RankOneKernels
-from manykernels.products.choice import HeldOutParts, Mode, ModePath, ModePoint
 from manykernels.products.fitted_products import FittedProducts, from_expansion
 from manykernels.products.indices import Product
 from manykernels.products.product_problem import ProductProblem
-from manykernels.products.quadratic_programs import (
+from manykernels.products.sparse.choice import HeldOutParts, Mode, ModePath, ModePoint
+from manykernels.products.sparse.quadratic_programs import (
     newton_descent,
     simplex_quadratic,
 )

@@ -11,7 +11,7 @@ from manykernels.base.arrays import Array, Index
 from manykernels.products.base import RankOneKernels, inverse_sizes
 from manykernels.products.indices import Product
 from manykernels.products.product_problem import ProductExpansion, ProductProblem
-from manykernels.products.refit import Terms
+from manykernels.products.sparse.refit import Terms
 from manykernels.solvers.loop import SolveResult
 
 

@@ -17,7 +17,7 @@ from manykernels.losses.one_score import ScoreLoss
 from manykernels.products.base import BaseKernels, RankOneKernels
 from manykernels.products.indices import Product
 from manykernels.products.product_problem import ProductExpansion, ProductProblem
-from manykernels.products.quadratic_programs import newton_descent
+from manykernels.products.sparse.quadratic_programs import newton_descent
 
 # Conjugate gradient steps with a factor of an earlier matrix, at O(n^2) each, beyond
 # which a new factorization is cheaper.

@@ -26,7 +26,6 @@ from manykernels.inputs.reporting import warn_unless_converged
 from manykernels.kernels import reads_matrices
 from manykernels.products.base import RankOneKernels
 from manykernels.products.blend import BlendedProducts
-from manykernels.products.choice import ChosenProducts
 from manykernels.products.coefficients import coefficient_table, formula_text
 from manykernels.products.fitted_products import FittedProducts
 from manykernels.products.indices import Product, product_name
@@ -39,6 +38,7 @@ from manykernels.products.product_models import (
     interaction_table,
     padded,
 )
+from manykernels.products.sparse.choice import ChosenProducts
 from manykernels.solvers import Epoch
 
 MEMBER = ("p", "degree_weights", "C", "weight")  # what `blend_` says of each

@@ -11,8 +11,6 @@ import numpy as np
 from manykernels.base.machine import one_blas_thread
 from manykernels.inputs.parameters import seeded
 from manykernels.products.base import RankOneKernels
-from manykernels.products.choice import Choice
-from manykernels.products.column_generation import ColumnGeneration
 from manykernels.products.fitted_products import (
     FittedProducts,
     from_expansion,
@@ -21,8 +19,10 @@ from manykernels.products.fitted_products import (
 )
 from manykernels.products.mirror_descent import RandomizedMirrorDescent
 from manykernels.products.product_problem import ProductExpansion, ProductProblem
-from manykernels.products.refit import Refit
-from manykernels.products.sparse_path import SparsePath
+from manykernels.products.sparse.choice import Choice
+from manykernels.products.sparse.column_generation import ColumnGeneration
+from manykernels.products.sparse.refit import Refit
+from manykernels.products.sparse.sparse_path import SparsePath
 from manykernels.solvers.loop import Callback, SolveResult
 
 HOLDOUT_C_GRID = tuple(10.0**k for k in range(-2, 5))

@@ -17,7 +17,7 @@ from manykernels.products.base import RankOneKernels
 from manykernels.products.indices import Product, allows
 from manykernels.products.pricing import Pricing
 from manykernels.products.product_problem import ProductExpansion, ProductProblem
-from manykernels.products.quadratic_programs import newton_descent
+from manykernels.products.sparse.quadratic_programs import newton_descent
 from manykernels.solvers.problem import Expansion
 
 

@@ -13,7 +13,7 @@ from manykernels.products.base import RankOneKernels
 from manykernels.products.indices import Product
 from manykernels.products.inner_problem import InnerSolver, combined
 from manykernels.products.product_problem import ProductProblem
-from manykernels.products.quadratic_programs import (
+from manykernels.products.sparse.quadratic_programs import (
     MAX_NEWTON_STEPS,
     newton_descent,
     simplex_quadratic,

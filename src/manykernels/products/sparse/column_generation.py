@@ -16,7 +16,7 @@ from manykernels.products.base import BaseKernels, RankOneKernels
 from manykernels.products.indices import Product
 from manykernels.products.pricing import AFFORDABLE, Pricing
 from manykernels.products.product_problem import ProductExpansion, ProductProblem
-from manykernels.products.product_working_sets import (
+from manykernels.products.sparse.product_working_sets import (
     ProductWorkingSet,
     Restricted,
     working_set,

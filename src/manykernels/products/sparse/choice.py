@@ -10,7 +10,6 @@ import numpy as np
 
 from manykernels.base.arrays import Array, Index
 from manykernels.products.base import RankOneKernels
-from manykernels.products.column_generation import ColumnGeneration, smallest_C
 from manykernels.products.explicit_lp_norm import ExplicitLpNorm
 from manykernels.products.fitted_products import (
     FittedProducts,
@@ -21,9 +20,10 @@ from manykernels.products.fitted_products import (
 from manykernels.products.indices import n_products
 from manykernels.products.mirror_descent import RandomizedMirrorDescent
 from manykernels.products.product_problem import ProductExpansion, ProductProblem
-from manykernels.products.product_working_sets import working_set
-from manykernels.products.refit import Refit, Terms
-from manykernels.products.sparse_path import PATH_TOL, SparsePath
+from manykernels.products.sparse.column_generation import ColumnGeneration, smallest_C
+from manykernels.products.sparse.product_working_sets import working_set
+from manykernels.products.sparse.refit import Refit, Terms
+from manykernels.products.sparse.sparse_path import PATH_TOL, SparsePath
 from manykernels.solvers.loop import Callback, SolveResult
 
 N_CHOICE_FOLDS = 5

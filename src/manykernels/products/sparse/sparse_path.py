@@ -9,11 +9,11 @@ from typing import NamedTuple
 import numpy as np
 
 from manykernels.products.base import RankOneKernels
-from manykernels.products.column_generation import ColumnGeneration, smallest_C
 from manykernels.products.inner_problem import combined
 from manykernels.products.product_problem import ProductExpansion, ProductProblem
-from manykernels.products.product_working_sets import working_set
-from manykernels.products.refit import Refit, Terms, extended_bic
+from manykernels.products.sparse.column_generation import ColumnGeneration, smallest_C
+from manykernels.products.sparse.product_working_sets import working_set
+from manykernels.products.sparse.refit import Refit, Terms, extended_bic
 from manykernels.solvers.loop import (
     Callback,
     InterruptedFitWarning,
