@@ -26,8 +26,8 @@ from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Auto, Problem, SolveResult
 from manykernels.solvers.loop import Iterate, run
 from manykernels.solvers.problem import Expansion
-from manykernels.solvers.smooth.kernel import FrozenKernel
-from manykernels.solvers.smooth.newton import Frozen
+from manykernels.solvers.smooth.frozen_kernel import FrozenKernel
+from manykernels.solvers.smooth.frozen_problem import FrozenProblem
 from manykernels.solvers.smooth.truncated_newton import TruncatedNewton
 from manykernels.solvers.svrg.solver import SVRG
 
@@ -134,7 +134,7 @@ def by_cholesky(problem: Problem, kernel: np.ndarray, _: np.ndarray) -> np.ndarr
 def by_newton(problem: Problem, kernel: np.ndarray, coef: np.ndarray) -> np.ndarray:
     """Our own inner solver, to a gap far below what the weights deserve."""
     combined = GramBank(kernel[:, None, :])
-    frozen = Frozen(problem, FrozenKernel(combined, np.ones(1)))
+    frozen = FrozenProblem(problem, FrozenKernel(combined, np.ones(1)))
     with one_blas_thread():
         return frozen.solve(coef, EXACT).dual
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from manykernels import losses
-from manykernels.losses.one_score import Logistic, SmoothedHinge, SquaredError
+from manykernels.losses.one_score import BinarySmoothedHinge, Logistic, SquaredError
 
-LOSSES = [SquaredError(), Logistic(), SmoothedHinge(0.5)]
+LOSSES = [SquaredError(), Logistic(), BinarySmoothedHinge(0.5)]
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
@@ -31,7 +31,7 @@ def test_derivatives_and_conjugate(loss):
 
 
 def test_conjugates_are_infinite_outside():
-    for loss in (Logistic(), SmoothedHinge()):
+    for loss in (Logistic(), BinarySmoothedHinge()):
         outside = loss.conjugate(np.array([1.1, -0.1]), np.ones(2))
         assert np.isinf(outside).all()
 
@@ -40,8 +40,8 @@ def test_conjugates_are_infinite_outside():
     ("loss", "several"),
     [
         (Logistic(), losses.Softmax()),
-        (SmoothedHinge(0.5), losses.SmoothedHinge(0.25)),
-        (SmoothedHinge(1.2), losses.SmoothedHinge(0.6)),
+        (BinarySmoothedHinge(0.5), losses.SmoothedHinge(0.25)),
+        (BinarySmoothedHinge(1.2), losses.SmoothedHinge(0.6)),
     ],
     ids=lambda loss: loss.name,
 )

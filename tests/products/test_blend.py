@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from manykernels.products import (
+    BinarySmoothedHinge,
     ColumnGeneration,
     ExplicitLpNorm,
     Logistic,
@@ -12,11 +13,10 @@ from manykernels.products import (
     ProductProblem,
     RandomizedMirrorDescent,
     RankOneKernels,
-    SmoothedHinge,
     SquaredError,
 )
 from manykernels.products.blend import blend_weights, modes
-from manykernels.products.sparse import choice
+from manykernels.products.choosing import folds
 from tests.products.toys import columns, gaussians, regression
 
 X, Y = regression(n=120, r=5)
@@ -48,7 +48,9 @@ def test_weights_of_squared_errors_are_optimal():
     np.testing.assert_allclose(found, v.value, atol=1e-5)
 
 
-@pytest.mark.parametrize("loss", [Logistic(), SmoothedHinge()], ids=lambda x: x.name)
+@pytest.mark.parametrize(
+    "loss", [Logistic(), BinarySmoothedHinge()], ids=lambda x: x.name
+)
 def test_no_move_between_members_lowers_the_loss(loss):
     rng = np.random.default_rng(1)
     scores = 2 * rng.normal(size=(60, 5))
@@ -140,7 +142,7 @@ def test_classes():
 
 
 def test_long_lists_are_drawn_from(monkeypatch):
-    monkeypatch.setattr(choice, "MAX_LISTED_BYTES", 0)
+    monkeypatch.setattr(folds, "LISTED_BYTES", 0)
     draws = []
     solve = RandomizedMirrorDescent.solve
 

@@ -4,8 +4,13 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from manykernels.products import Logistic, RankOneKernels, SmoothedHinge, SquaredError
-from manykernels.products.inner_problem import (
+from manykernels.products import (
+    BinarySmoothedHinge,
+    Logistic,
+    RankOneKernels,
+    SquaredError,
+)
+from manykernels.products.machine import (
     ActiveFeatures,
     ActiveProducts,
     InnerSolver,
@@ -15,7 +20,7 @@ from tests.products.toys import BASES, columns
 
 PRODUCTS = [(0,), (0, 1), (1, 2), (2, 2)]
 RHO = np.array([1.0, 1.0, 1.5])
-LOSSES = [SquaredError(), Logistic(), SmoothedHinge(0.5)]
+LOSSES = [SquaredError(), Logistic(), BinarySmoothedHinge(0.5)]
 
 
 def target_of(loss, n):

@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 
 from manykernels.products import (
+    BinarySmoothedHinge,
     ColumnGeneration,
     Logistic,
     ProductProblem,
     RandomizedMirrorDescent,
     RankOneKernels,
     ShiftedEntropy,
-    SmoothedHinge,
 )
 from manykernels.products.indices import all_products
 from tests.oracles.optimum import explicit_features, minimum, p_norm
@@ -64,7 +64,9 @@ def test_column_generation_reaches_the_optimum(C, intercept, normalized):
     assert result.converged and result.duality_gap >= 0.0
 
 
-@pytest.mark.parametrize("loss", [Logistic(), SmoothedHinge(0.5)], ids=lambda x: x.name)
+@pytest.mark.parametrize(
+    "loss", [Logistic(), BinarySmoothedHinge(0.5)], ids=lambda x: x.name
+)
 @pytest.mark.parametrize("C", [0.5, 10.0])
 def test_column_generation_with_other_losses(loss, C):
     rows = slice(0, 25)
@@ -89,7 +91,7 @@ def test_column_generation_over_gaussian_kernels(C, loss):
     assert result.objective == pytest.approx(cvxpy_value(problem), rel=1e-5)
 
 
-@pytest.mark.parametrize("loss", [None, Logistic(), SmoothedHinge()])
+@pytest.mark.parametrize("loss", [None, Logistic(), BinarySmoothedHinge()])
 def test_columns_and_their_matrices_agree(loss):
     base = RankOneKernels(X)
     target = LABELS if loss else Y

@@ -19,9 +19,10 @@ from manykernels.losses import (
     Softmax,
 )
 from manykernels.solvers import Auto, DualAscent, Obscure, Pegasos
+from manykernels.solvers.smooth import frozen_kernel as smooth_kernel
 from manykernels.solvers.smooth import truncated_newton as smooth
-from manykernels.solvers.smooth.kernel import FrozenKernel
-from manykernels.solvers.smooth.newton import Frozen, hessian
+from manykernels.solvers.smooth.frozen_kernel import FrozenKernel
+from manykernels.solvers.smooth.frozen_problem import FrozenProblem, hessian
 from manykernels.solvers.smooth.truncated_newton import TruncatedNewton
 from manykernels.solvers.svrg.solver import SVRG
 from tests.oracles.naive import naive_scores, naive_theta_norms
@@ -128,7 +129,7 @@ def test_large_problems_start_from_a_sample(monkeypatch: pytest.MonkeyPatch) -> 
         sizes.append(len(index))
         return subset(bank, index)
 
-    monkeypatch.setattr(smooth, "SAMPLE", 30)
+    monkeypatch.setattr(smooth, "START_SAMPLE_ROWS", 30)
     monkeypatch.setattr(GramBank, "subset", noted)
     sampled = TruncatedNewton(tol=1e-7, random_state=0).solve(problem)
     assert sizes == [30]
@@ -184,7 +185,7 @@ def test_kernels_on_demand_equal_stored_ones(max_combined_rows, solver: type) ->
 def test_single_precision_gives_honest_certificates(
     precise_rows: int, solver: type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("manykernels.solvers.smooth.kernel.PRECISE_ROWS", precise_rows)
+    monkeypatch.setattr(smooth_kernel, "FLOAT64_ROWS", precise_rows)
     problem = smooth_problem(Softmax(), 13, n_rows=50, n_blocks=4, p=1.2, C=10.0)
     stack = problem.bank.stack.astype(np.float32)
     single = replace(problem, bank=GramBank(stack))
@@ -210,11 +211,11 @@ def test_the_hessian_is_that_of_the_optimal_value(index: int) -> None:
     weights = np.array([0.5, 0.3, 0.4])
 
     def slopes(d: np.ndarray) -> np.ndarray:
-        frozen = Frozen(problem, FrozenKernel(problem.bank, d))
+        frozen = FrozenProblem(problem, FrozenKernel(problem.bank, d))
         point = frozen.solve(np.zeros((20, 3)), 1e-15)
         return -0.5 * problem.theta_norms(point.coef) ** 2
 
-    frozen = Frozen(problem, FrozenKernel(problem.bank, weights))
+    frozen = FrozenProblem(problem, FrozenKernel(problem.bank, weights))
     point = frozen.solve(np.zeros((20, 3)), 1e-15)
     found = hessian(frozen, point, np.arange(3))
     step = 1e-5
@@ -229,7 +230,7 @@ def test_the_hessian_is_that_of_the_optimal_value(index: int) -> None:
 def test_frozen_problems_are_solved_to_any_gap(index: int) -> None:
     problem = smooth_problem(LOSSES[index], 22, n_rows=40, n_blocks=3, C=50.0)
     weights = np.array([0.5, 0.3, 0.4])
-    frozen = Frozen(problem, FrozenKernel(problem.bank, weights))
+    frozen = FrozenProblem(problem, FrozenKernel(problem.bank, weights))
     rough = frozen.solve(np.zeros((40, 3)), 1e-2)
     fine = frozen.solve(np.zeros((40, 3)), 1e-11)
     assert 0.0 <= fine.gap <= 1e-11

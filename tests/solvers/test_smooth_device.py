@@ -16,7 +16,8 @@ from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Problem
 from manykernels.solvers.loop import relative_gap
 from manykernels.solvers.smooth import TruncatedNewton, truncated_newton
-from manykernels.solvers.smooth.newton import Frozen, freeze, hessian
+from manykernels.solvers.smooth.frozen_kernel import freeze
+from manykernels.solvers.smooth.frozen_problem import FrozenProblem, hessian
 from tests.device.devices import every_device
 
 KERNELS = "rbf:gamma=0.05; linear; polynomial:degree=3@0-2; rbf@2-4"
@@ -76,7 +77,7 @@ def test_kernels_that_do_not_fit_are_combined_in_every_product(device, monkeypat
 
 
 def test_a_sample_gives_large_problems_their_first_weights(device, monkeypatch):
-    monkeypatch.setattr(truncated_newton, "SAMPLE", 50)
+    monkeypatch.setattr(truncated_newton, "START_SAMPLE_ROWS", 50)
     check_same(device)
 
 
@@ -86,7 +87,7 @@ def test_second_derivatives_in_the_weights_agree(device):
     weights, blocks = np.array([0.5, 0.2, 0.4, 0.3]), np.array([0, 2, 3])
     found = []
     for one in (here, there):
-        frozen = Frozen(one, freeze(one.bank, weights))
+        frozen = FrozenProblem(one, freeze(one.bank, weights))
         point = frozen.solve(np.zeros((150, 3)), 1e-7)
         found.append(hessian(frozen, point, blocks))
     np.testing.assert_allclose(found[1], found[0], rtol=5e-3)

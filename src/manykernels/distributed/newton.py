@@ -28,7 +28,7 @@ from manykernels.solvers.loop import (
 )
 from manykernels.solvers.problem import Expansion, Problem
 from manykernels.solvers.smooth import TruncatedNewton
-from manykernels.solvers.smooth.newton import NOISE, STEPS, Frozen, Point, _forcing
+from manykernels.solvers.smooth.frozen_problem import FrozenPoint, FrozenProblem
 from manykernels.solvers.smooth.truncated_newton import NewtonRounds
 
 MOST_COLUMNS = 6000  # of a preconditioner, which is a dense matrix of them
@@ -127,7 +127,7 @@ class PartitionedRounds(NewtonRounds):
         """What solves the problem under frozen weights."""
         return PartitionedFrozen(problem, kernel, losses)
 
-    def _frozen_at(self, weights: Array) -> Frozen:
+    def _frozen_at(self, weights: Array) -> FrozenProblem:
         losses: Any = self._losses or PartitionLosses(self.problem)
         kernel: Any = WeightKernel(self.problem, weights)
         self._losses = losses
@@ -136,14 +136,18 @@ class PartitionedRounds(NewtonRounds):
         return frozen
 
     def _dual_side(
-        self, frozen: Frozen, point: Point, norms: Array, objective: float
+        self,
+        frozen: FrozenProblem,
+        point: FrozenPoint,
+        norms: Array,
+        objective: float,
     ) -> tuple[float, Any]:
         """The bound, and the w whose gradients have it; None for a mixture of such."""
         bound, dual = super()._dual_side(frozen, point, norms, objective)
         return bound, point.scores if dual is point.dual else None
 
 
-class PartitionedFrozen(Frozen):
+class PartitionedFrozen(FrozenProblem):
     """Newton's method for one D, preconditioned by the curvature of sampled rows."""
 
     problem: Any
@@ -151,19 +155,10 @@ class PartitionedFrozen(Frozen):
     tol = 0.0  # relative gap of the whole at which nothing more is asked
     _systems: NearSystems | None = None
 
-    def solve(self, coef: Array, goal: float) -> Point:
-        """As always; but no pass over rows for more than what is asked."""
-        point = self.point(coef, self.times(coef))
-        for _ in range(STEPS):
-            if point.gap <= goal or self._certified(point):
-                return point
-            last, point = point, self._step(point, _forcing(point.gap, goal))
-            if last.gap <= min(NOISE, point.gap):
-                return last
-        return point
-
-    def _certified(self, point: Point) -> bool:
-        """Whether this point and its gradients' dual point do for the whole problem."""
+    def is_solved(self, point: FrozenPoint, goal: float) -> bool:
+        """Whether the frozen problem is solved, or this point certifies the whole."""
+        if point.gap <= goal:
+            return True
         problem = self.problem
         norms, dual_norms = self.kernel.block_norms([point.coef, point.dual])
         loss = problem.reg * self.losses.total(point.scores)
@@ -172,7 +167,7 @@ class PartitionedFrozen(Frozen):
         bound = problem.reg * (gain - problem.norm.dual_value(dual_norms))
         return bool(relative_gap(objective, bound) <= self.tol)
 
-    def _direction(self, point: Point, residual: float) -> tuple[Array, Array]:
+    def _direction(self, point: FrozenPoint, residual: float) -> tuple[Array, Array]:
         """As always; a preconditioner that does not do any more is forgotten."""
         before = self.products
         found = super()._direction(point, residual)
@@ -181,8 +176,8 @@ class PartitionedFrozen(Frozen):
             self.problem.near.forget()
         return found
 
-    def _improvement(
-        self, point: Point, bend: Any
+    def _preconditioner(
+        self, point: FrozenPoint, hessian_product: Any
     ) -> Callable[[Any], tuple[Any, Any]] | None:
         """From r to z = (I + G D)^-1 r and D z, G the curvature of the sample."""
         if self.problem.n_columns > MOST_COLUMNS:

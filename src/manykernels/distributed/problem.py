@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from manykernels.base.arrays import Array, Index
-from manykernels.device import NUMPY
+from manykernels.device import HOST
 from manykernels.distributed.engine import Engine
 from manykernels.distributed.focus import Focus
 from manykernels.distributed.near import NearRows
@@ -287,7 +287,7 @@ class PartitionLosses:
 class WeightKernel:
     """D z: what a frozen kernel is in the space of features."""
 
-    xp = NUMPY
+    device = HOST
     exact = True  # sums over rows are in float64
 
     def __init__(self, problem: PartitionedProblem, weights: Array) -> None:
@@ -322,10 +322,6 @@ class WeightKernel:
         return coef
 
     get = put
-
-    def dot(self, a: Array, b: Array) -> float:
-        """The sum of the products of two arrays."""
-        return float(np.vdot(a, b))
 
     def damped(self) -> None:
         """No map by one level of curvature; see `PartitionedFrozen`."""

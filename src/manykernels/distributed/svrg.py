@@ -22,7 +22,7 @@ from manykernels.losses import Loss
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers.problem import Problem, require_lasting_weights
 from manykernels.solvers.smooth import TruncatedNewton
-from manykernels.solvers.smooth.newton import Point
+from manykernels.solvers.smooth.frozen_problem import FrozenPoint
 from manykernels.solvers.svrg.epoch import FeatureSource, importance, run_epoch
 
 PASSES = 2  # over the rows of a shard, in one epoch
@@ -60,7 +60,7 @@ class EpochRounds(PartitionedRounds):
 class EpochFrozen(PartitionedFrozen):
     """Directions from epochs in place of Newton's."""
 
-    def _direction(self, point: Point, residual: float) -> tuple[Array, Array]:
+    def _direction(self, point: FrozenPoint, residual: float) -> tuple[Array, Array]:
         self.products += 1
         problem, engine = self.problem, self.problem.engine
         seed = np.random.SeedSequence(self.products).generate_state(len(problem.shards))

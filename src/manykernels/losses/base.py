@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manykernels.base.arrays import Array
-from manykernels.device import Device
-from manykernels.losses.device import LossThere, SentLoss
+from manykernels.device import DeviceArray
 
 Target = NDArray[Any]  # outputs as int64, or values as float64 (rows, outputs)
+LinearMap = Callable[[DeviceArray], DeviceArray]
 
-PROBE = 1e-6  # length of the difference of gradients that stands for a derivative
+# Rounding that a dual point may show and still count as feasible.
+FEASIBILITY_SLACK = 1e-9
+GRADIENT_STEP = 1e-6  # change of the scores in a difference of gradients
 
 
 class ResidualDual(NamedTuple):
@@ -81,6 +83,9 @@ class Loss(ABC):
         Whether softmax(scores) are the probabilities that the loss learns.
     compiled_gradient : (int, float) or None
         Code and parameter by which :mod:`manykernels.hot.svrg` knows the gradient.
+    takes_any_array : bool
+        Whether scores and targets may be arrays of any library that follows the array
+        API standard, such as tensors on a GPU; other losses take NumPy's only.
 
     Examples
     --------
@@ -97,6 +102,7 @@ class Loss(ABC):
     has_hinge_dual: ClassVar[bool] = False
     is_squared: ClassVar[bool] = False
     scores_are_logits: ClassVar[bool] = False
+    takes_any_array: ClassVar[bool] = False
 
     @property
     def smoothness(self) -> float | None:
@@ -113,24 +119,20 @@ class Loss(ABC):
         """Code and parameter of the gradient in compiled loops, if they know it."""
         return None
 
-    def on_device(self, device: Device) -> LossThere:
-        """The same loss for arrays of a device; here they travel to NumPy and back."""
-        return SentLoss(device, self)
-
     def residual_rows(self, target: Target) -> ResidualRows:
         """The y of :class:`ResidualDual`, and the rows where u must not be negative."""
         return ResidualRows(target, np.zeros(len(target), dtype=bool))
 
     @abstractmethod
-    def value(self, scores: Array, target: Target) -> Array:
+    def value(self, scores: DeviceArray, target: DeviceArray) -> DeviceArray:
         """Loss of every row, shape (rows,)."""
 
     @abstractmethod
-    def gradient(self, scores: Array, target: Target) -> Array:
+    def gradient(self, scores: DeviceArray, target: DeviceArray) -> DeviceArray:
         """One subgradient per row, shape (rows, outputs)."""
 
     @abstractmethod
-    def conjugate(self, dual: Array, target: Target) -> Array:
+    def conjugate(self, dual: DeviceArray, target: DeviceArray) -> DeviceArray:
         """The conjugate at minus the dual point, per row; infinite if infeasible."""
 
     @abstractmethod
@@ -138,10 +140,10 @@ class Loss(ABC):
         """A point of the conjugate's domain near the dual point."""
 
     @abstractmethod
-    def feasible_scale(self, dual: Array, target: Target) -> float:
+    def feasible_scale(self, dual: DeviceArray, target: DeviceArray) -> float:
         """The largest t with t * dual feasible; 0 if there is none."""
 
-    def curvature(self, scores: Array, target: Target) -> Callable[[Array], Array]:
+    def curvature(self, scores: DeviceArray, target: DeviceArray) -> LinearMap:
         """The second derivative at the scores, as a map of directions.
 
         Directions have shape (..., rows, outputs). Where the gradient has a kink the
@@ -151,15 +153,15 @@ class Loss(ABC):
         """
         gradient = self.gradient(scores, target)
 
-        def bend(direction: Array) -> Array:
+        def hessian_product(direction: Array) -> Array:
             size = float(np.max(np.abs(direction), initial=0.0))
             if size == 0.0:
                 return np.zeros_like(direction)
-            step = PROBE / size
+            step = GRADIENT_STEP / size
             flat = direction.reshape(-1, *scores.shape)
-            moved = [self.gradient(scores + step * one, target) for one in flat]
+            moved = [self.gradient(scores + step * move, target) for move in flat]
             return np.asarray((np.stack(moved) - gradient) / step).reshape(
                 direction.shape
             )
 
-        return bend
+        return hessian_product

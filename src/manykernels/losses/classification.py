@@ -2,36 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp, softmax, xlogy
 
 from manykernels.base.arrays import Array
-from manykernels.device import Device
+from manykernels.device import DeviceArray, namespace
 from manykernels.hot import svrg as hot
-from manykernels.losses.base import Loss
-from manykernels.losses.device import (
-    LossThere,
-    SmoothedHingeThere,
-    SoftmaxThere,
-    SquaredHingeThere,
-)
-from manykernels.norms.prox import project_simplex
+from manykernels.losses.base import FEASIBILITY_SLACK, LinearMap, Loss
+from manykernels.norms.prox import project_simplex, simplex_level
 
-Target = NDArray[np.int64]
-
-# Rounding that a dual point may show and still count as feasible.
-SLACK = 1e-9
 # Outputs this close to losing their share count as having one: at a kink of the
 # gradient the larger of the two curvatures gives the safer step.
-AT_THE_KINK = 1e-12
+KINK_TOL = 1e-12
 
 
-def margins(scores: Array, target: Target) -> Array:
+def margins(scores: Array, target: NDArray[np.int64]) -> Array:
     """Score of the true output minus the highest score of a wrong one, per row.
 
     Examples
@@ -41,24 +29,25 @@ def margins(scores: Array, target: Target) -> Array:
     """
     rows = np.arange(len(target))
     wrong = np.array(scores.T, order="C")  # largest of long rows are found faster
-    own = wrong[target, rows]
+    true_scores = wrong[target, rows]
     wrong[target, rows] = -np.inf
-    return np.asarray(own - wrong.max(axis=0))
+    return np.asarray(true_scores - wrong.max(axis=0))
 
 
-def is_balanced(dual: Array, target: Target) -> NDArray[np.bool_]:
-    """Whether u_k <= 1[k = y] and the u_k sum to zero, per row."""
-    upper = np.zeros_like(dual)
-    upper[np.arange(len(target)), target] = 1.0
-    inside = np.all(dual <= upper + SLACK, axis=1)
-    return np.asarray(inside & (np.abs(dual.sum(axis=1)) <= SLACK * dual.shape[1]))
+def one_hot(target: DeviceArray, like: DeviceArray) -> DeviceArray:
+    """Return ones at the true outputs, zeros elsewhere, in the shape of `like`."""
+    xp = namespace(like)
+    # Counted up from an array, so that the numbers are on the same device.
+    outputs = xp.cumulative_sum(xp.ones_like(like[:1, :]), axis=1) - 1.0
+    hits = outputs == xp.astype(target, like.dtype)[:, None]
+    return xp.astype(hits, like.dtype)
 
 
 class BalancedLoss(Loss):
     """Losses whose gradients are probabilities less the true output's indicator."""
 
-    def make_feasible(self, dual: Array, target: Target) -> Array:
-        """Clip wrong outputs to at most 0, scale rows down to a total of 1."""
+    def make_feasible(self, dual: Array, target: NDArray[np.int64]) -> Array:
+        # Wrong outputs are clipped to at most 0, rows scaled down to a total of 1.
         rows = np.arange(len(target))
         feasible = np.minimum(dual, 0.0)
         feasible[rows, target] = 0.0
@@ -67,22 +56,31 @@ class BalancedLoss(Loss):
         feasible[rows, target] = -feasible.sum(axis=1)
         return feasible
 
-    def feasible_scale(self, dual: Array, target: Target) -> float:
-        """1 / (largest value at a true output), if the signs allow any scaling."""
-        rows = np.arange(len(target))
-        own = dual[rows, target]
-        wrong = dual.copy()
-        wrong[rows, target] = 0.0
-        largest = float(np.max(own, initial=0.0))
-        slack = SLACK * max(largest, 1.0)
-        if np.any(wrong > slack) or np.any(np.abs(dual.sum(axis=1)) > slack):
-            return 0.0
-        return 1.0 / largest if largest > 0.0 else 0.0
+    def feasible_scale(self, dual: DeviceArray, target: DeviceArray) -> float:
+        # 1 / (largest value at a true output), if the signs allow any scaling.
+        xp, true = namespace(dual), one_hot(target, dual)
+        largest = max(0.0, float(xp.max(dual * true)))
+        wrong = float(xp.max(dual * (1.0 - true)))
+        total = float(xp.max(xp.abs(xp.sum(dual, axis=1))))
+        slack = FEASIBILITY_SLACK * max(largest, 1.0)
+        return 0.0 if largest == 0.0 or max(wrong, total) > slack else 1.0 / largest
+
+    def conjugate(self, dual: DeviceArray, target: DeviceArray) -> DeviceArray:
+        # Finite where u_k <= 1[k = y] and the u_k sum to zero.
+        xp, true = namespace(dual), one_hot(target, dual)
+        below = xp.all(dual <= true + FEASIBILITY_SLACK, axis=1)
+        slack = FEASIBILITY_SLACK * dual.shape[1]
+        inside = below & (xp.abs(xp.sum(dual, axis=1)) <= slack)
+        values = self._conjugate_inside(dual, true)
+        return xp.where(inside, values, xp.full_like(values, float("inf")))
+
+    def _conjugate_inside(self, dual: DeviceArray, true: DeviceArray) -> DeviceArray:
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class MulticlassHinge(BalancedLoss):
-    r"""max over wrong k of :math:`[1 - s_y + s_k]_+`; two classes are no special case.
+    r"""max over wrong k of :math:`[1 - s_y + s_k]_+`; binary problems use it as well.
 
     The conjugate is finite on :math:`u_k \le 1[k = y], \sum_k u_k = 0`, where it
     equals :math:`-u_y`.
@@ -98,12 +96,11 @@ class MulticlassHinge(BalancedLoss):
     linear_dual: ClassVar[bool] = True
     has_hinge_dual: ClassVar[bool] = True
 
-    def value(self, scores: Array, target: Target) -> Array:
-        """Loss of every row."""
+    def value(self, scores: Array, target: NDArray[np.int64]) -> Array:
         return np.maximum(1.0 - margins(scores, target), 0.0)
 
-    def gradient(self, scores: Array, target: Target) -> Array:
-        """-1 at the true output, 1 at the strongest wrong one, where loss > 0."""
+    def gradient(self, scores: Array, target: NDArray[np.int64]) -> Array:
+        # -1 at the true output, 1 at the strongest wrong one, where the loss is > 0.
         rows = np.arange(len(target))
         wrong = scores.copy()
         wrong[rows, target] = -np.inf
@@ -113,10 +110,8 @@ class MulticlassHinge(BalancedLoss):
         gradient[rows, np.argmax(wrong, axis=1)] = active
         return gradient
 
-    def conjugate(self, dual: Array, target: Target) -> Array:
-        """Minus the dual value of the true output, where the point is feasible."""
-        rows = np.arange(len(target))
-        return np.where(is_balanced(dual, target), -dual[rows, target], np.inf)
+    def _conjugate_inside(self, dual: DeviceArray, true: DeviceArray) -> DeviceArray:
+        return -np.sum(dual * true, axis=1)
 
 
 @dataclass(frozen=True)
@@ -144,6 +139,7 @@ class SmoothedHinge(BalancedLoss):
 
     width: float = 0.5
     name: ClassVar[str] = "smoothed_hinge"
+    takes_any_array: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not 0.0 < self.width < np.inf:
@@ -154,57 +150,45 @@ class SmoothedHinge(BalancedLoss):
 
     @property
     def smoothness(self) -> float:
-        """1 / width."""
         return 1.0 / self.width
 
     @property
     def compiled_gradient(self) -> tuple[int, float]:
-        """By its width."""
         return hot.SMOOTHED_HINGE, self.width
 
-    def on_device(self, device: Device) -> LossThere:
-        """The same loss for arrays of a device."""
-        return SmoothedHingeThere(device, self.width)
+    def value(self, scores: DeviceArray, target: DeviceArray) -> DeviceArray:
+        true = one_hot(target, scores)
+        dual = true - project_simplex(self._unprojected(scores, true))
+        rest = true - scores - 0.5 * self.width * dual
+        return namespace(scores).sum(dual * rest, axis=1)
 
-    def value(self, scores: Array, target: Target) -> Array:
-        """Loss of every row."""
-        dual = -self.gradient(scores, target)
-        rows = np.arange(len(target))
-        linear = dual[rows, target] - np.einsum("ik,ik->i", dual, scores)
-        smooth = 0.5 * self.width * np.einsum("ik,ik->i", dual, dual)
-        return np.asarray(linear - smooth)
+    def gradient(self, scores: DeviceArray, target: DeviceArray) -> DeviceArray:
+        # pi - e_y with pi the point of the simplex that attains the maximum.
+        true = one_hot(target, scores)
+        return project_simplex(self._unprojected(scores, true)) - true
 
-    def gradient(self, scores: Array, target: Target) -> Array:
-        """pi - e_y with pi the point of the simplex that attains the maximum."""
-        gradient = project_simplex(self._points(scores, target))
-        gradient[np.arange(len(target)), target] -= 1.0
-        return gradient
+    def curvature(self, scores: DeviceArray, target: DeviceArray) -> LinearMap:
+        # (d_k - mean of d) / width over the outputs that have a share of pi.
+        xp = namespace(scores)
+        points = self._unprojected(scores, one_hot(target, scores))
+        has_share = points - simplex_level(points) >= -KINK_TOL
+        shares = xp.astype(has_share, scores.dtype)
+        counts = xp.sum(shares, axis=1, keepdims=True)
 
-    def curvature(self, scores: Array, target: Target) -> Callable[[Array], Array]:
-        """(d_k - mean of d) / width over the outputs that have a share of pi."""
-        points = self._points(scores, target)
-        level = np.max(points - project_simplex(points), axis=1, keepdims=True)
-        shares = (points - level >= -AT_THE_KINK).astype(np.float64)
-        counts = shares.sum(axis=1, keepdims=True)
-
-        def bend(direction: Array) -> Array:
+        def hessian_product(direction: DeviceArray) -> DeviceArray:
             inside = shares * direction
-            means = inside.sum(axis=-1, keepdims=True) / counts
-            return np.asarray((inside - shares * means) / self.width)
+            means = xp.sum(inside, axis=-1, keepdims=True) / counts
+            return (inside - shares * means) / self.width
 
-        return bend
+        return hessian_product
 
-    def _points(self, scores: Array, target: Target) -> Array:
-        """What pi is the projection of."""
-        points = (scores + 1.0) / self.width
-        points[np.arange(len(target)), target] += 1.0 - 1.0 / self.width
-        return points
+    def _unprojected(self, scores: DeviceArray, true: DeviceArray) -> DeviceArray:
+        """The point whose projection on the simplex is pi."""
+        return (scores + 1.0 - true) / self.width + true
 
-    def conjugate(self, dual: Array, target: Target) -> Array:
-        """Minus the dual value of the true output, plus the smoothing."""
-        own = dual[np.arange(len(target)), target]
-        smooth = 0.5 * self.width * np.einsum("ik,ik->i", dual, dual)
-        return np.where(is_balanced(dual, target), smooth - own, np.inf)
+    def _conjugate_inside(self, dual: DeviceArray, true: DeviceArray) -> DeviceArray:
+        rest = 0.5 * self.width * dual - true
+        return namespace(dual).sum(dual * rest, axis=1)
 
 
 @dataclass(frozen=True)
@@ -223,50 +207,47 @@ class Softmax(BalancedLoss):
 
     name: ClassVar[str] = "log"
     scores_are_logits: ClassVar[bool] = True
+    takes_any_array: ClassVar[bool] = True
 
     @property
     def smoothness(self) -> float:
-        """The largest eigenvalue of diag(pi) - pi pi'."""
-        return 0.5
+        return 0.5  # the largest eigenvalue of diag(pi) - pi pi'
 
     @property
     def compiled_gradient(self) -> tuple[int, float]:
-        """Without a parameter."""
         return hot.LOG, 0.0
 
-    def on_device(self, device: Device) -> LossThere:
-        """The same loss for arrays of a device."""
-        return SoftmaxThere(device)
+    def value(self, scores: DeviceArray, target: DeviceArray) -> DeviceArray:
+        xp = namespace(scores)
+        largest = xp.max(scores, axis=1, keepdims=True)
+        total = xp.log(xp.sum(xp.exp(scores - largest), axis=1)) + largest[:, 0]
+        return total - xp.sum(scores * one_hot(target, scores), axis=1)
 
-    def value(self, scores: Array, target: Target) -> Array:
-        """Loss of every row."""
-        own = scores[np.arange(len(target)), target]
-        return np.asarray(logsumexp(scores, axis=1) - own)
+    def gradient(self, scores: DeviceArray, target: DeviceArray) -> DeviceArray:
+        return probabilities(scores) - one_hot(target, scores)
 
-    def gradient(self, scores: Array, target: Target) -> Array:
-        """Probabilities, minus one at the true output."""
-        gradient = softmax(scores, axis=1)
-        gradient[np.arange(len(target)), target] -= 1.0
-        return np.asarray(gradient)
+    def curvature(self, scores: DeviceArray, target: DeviceArray) -> LinearMap:
+        # pi_k (d_k - <pi, d>)
+        xp, shares = namespace(scores), probabilities(scores)
 
-    def curvature(self, scores: Array, target: Target) -> Callable[[Array], Array]:
-        """pi_k (d_k - <pi, d>)."""
-        chances = softmax(scores, axis=1)
+        def hessian_product(direction: DeviceArray) -> DeviceArray:
+            means = xp.sum(shares * direction, axis=-1, keepdims=True)
+            return shares * (direction - means)
 
-        def bend(direction: Array) -> Array:
-            means = np.sum(chances * direction, axis=-1, keepdims=True)
-            return np.asarray(chances * (direction - means))
+        return hessian_product
 
-        return bend
+    def _conjugate_inside(self, dual: DeviceArray, true: DeviceArray) -> DeviceArray:
+        # Rounding may leave a tiny negative probability, and 0 log 0 is 0.
+        xp, shares = namespace(dual), true - dual
+        safe = xp.where(shares > 0.0, shares, xp.ones_like(shares))
+        return xp.sum(safe * xp.log(safe), axis=1)
 
-    def conjugate(self, dual: Array, target: Target) -> Array:
-        """Minus the entropy of e_y - u."""
-        chances = -dual
-        chances[np.arange(len(target)), target] += 1.0
-        # Rounding may leave a tiny negative probability.
-        chances = np.maximum(chances, 0.0)
-        entropy = -xlogy(chances, chances).sum(axis=1)
-        return np.where(is_balanced(dual, target), -entropy, np.inf)
+
+def probabilities(scores: DeviceArray) -> DeviceArray:
+    """Return the softmax of every row."""
+    xp = namespace(scores)
+    powers = xp.exp(scores - xp.max(scores, axis=1, keepdims=True))
+    return powers / xp.sum(powers, axis=1, keepdims=True)
 
 
 @dataclass(frozen=True)
@@ -284,54 +265,46 @@ class SquaredHinge(Loss):
     """
 
     name: ClassVar[str] = "squared_hinge"
+    takes_any_array: ClassVar[bool] = True
 
     @property
     def smoothness(self) -> float:
-        """Of half a square."""
         return 1.0
 
     @property
     def compiled_gradient(self) -> tuple[int, float]:
-        """Without a parameter."""
         return hot.SQUARED_HINGE, 0.0
 
-    def on_device(self, device: Device) -> LossThere:
-        """The same loss for arrays of a device."""
-        return SquaredHingeThere(device)
-
-    def value(self, scores: Array, target: Target) -> Array:
-        """Loss of every row."""
+    def value(self, scores: DeviceArray, target: DeviceArray) -> DeviceArray:
         gradient = self.gradient(scores, target)
-        return np.asarray(0.5 * np.einsum("ik,ik->i", gradient, gradient))
+        return 0.5 * namespace(scores).sum(gradient * gradient, axis=1)
 
-    def gradient(self, scores: Array, target: Target) -> Array:
-        """-z_k [1 - z_k s_k]_+."""
-        signs = _signs(scores.shape, target)
-        return np.asarray(-signs * np.maximum(1.0 - signs * scores, 0.0))
+    def gradient(self, scores: DeviceArray, target: DeviceArray) -> DeviceArray:
+        # -z_k [1 - z_k s_k]_+
+        signs, xp = _signs(target, scores), namespace(scores)
+        return -signs * xp.clip(1.0 - signs * scores, 0.0, None)
 
-    def curvature(self, scores: Array, target: Target) -> Callable[[Array], Array]:
-        """d_k where z_k s_k <= 1, else 0."""
-        active = _signs(scores.shape, target) * scores <= 1.0
-        return lambda direction: np.asarray(active * direction)
+    def curvature(self, scores: DeviceArray, target: DeviceArray) -> LinearMap:
+        # d_k where z_k s_k <= 1, else 0.
+        inside = _signs(target, scores) * scores <= 1.0
+        active = namespace(scores).astype(inside, scores.dtype)
+        return lambda direction: active * direction
 
-    def conjugate(self, dual: Array, target: Target) -> Array:
-        """Half the square minus the sum of z_k u_k."""
-        signed = _signs(dual.shape, target) * dual
-        inside = np.all(signed >= -SLACK, axis=1)
-        return np.where(inside, np.sum(0.5 * signed**2 - signed, axis=1), np.inf)
+    def conjugate(self, dual: DeviceArray, target: DeviceArray) -> DeviceArray:
+        xp, signed = namespace(dual), _signs(target, dual) * dual
+        inside = xp.all(signed >= -FEASIBILITY_SLACK, axis=1)
+        values = xp.sum(0.5 * signed**2 - signed, axis=1)
+        return xp.where(inside, values, xp.full_like(values, float("inf")))
 
-    def make_feasible(self, dual: Array, target: Target) -> Array:
-        """Wrong signs set to zero."""
-        signs = _signs(dual.shape, target)
+    def make_feasible(self, dual: Array, target: NDArray[np.int64]) -> Array:
+        signs = _signs(target, dual)
         return np.asarray(signs * np.maximum(signs * dual, 0.0))
 
-    def feasible_scale(self, dual: Array, target: Target) -> float:
-        """Any scale, if the signs are right."""
-        right = np.all(_signs(dual.shape, target) * dual >= -SLACK)
-        return np.inf if right else 0.0
+    def feasible_scale(self, dual: DeviceArray, target: DeviceArray) -> float:
+        # Any scale, if the signs are right.
+        lowest = float(namespace(dual).min(_signs(target, dual) * dual))
+        return np.inf if lowest >= -FEASIBILITY_SLACK else 0.0
 
 
-def _signs(shape: tuple[int, ...], target: Target) -> Array:
-    signs = np.full(shape, -1.0)
-    signs[np.arange(len(target)), target] = 1.0
-    return signs
+def _signs(target: DeviceArray, like: DeviceArray) -> DeviceArray:
+    return 2.0 * one_hot(target, like) - 1.0

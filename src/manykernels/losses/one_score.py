@@ -147,12 +147,12 @@ class Logistic(EqualRows):
 
 
 @dataclass(frozen=True)
-class SmoothedHinge(EqualRows):
+class BinarySmoothedHinge(EqualRows):
     """The hinge [1 - y s]_+ with a parabola of width h in place of its corner.
 
     Examples
     --------
-    >>> SmoothedHinge(0.5).value(np.array([2.0, 1.0, 0.0]), np.ones(3))
+    >>> BinarySmoothedHinge(0.5).value(np.array([2.0, 1.0, 0.0]), np.ones(3))
     array([0.  , 0.  , 0.75])
     """
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from manykernels.base.arrays import Array
-from manykernels.device import Device
+from manykernels.device import DeviceArray, namespace
 from manykernels.hot import svrg as hot
-from manykernels.losses.base import Loss, ResidualDual
-from manykernels.losses.device import HuberThere, LossThere, SquaredThere
-
-SLACK = 1e-9
+from manykernels.losses.base import FEASIBILITY_SLACK, LinearMap, Loss, ResidualDual
 
 
 @dataclass(frozen=True)
@@ -31,49 +27,36 @@ class Squared(Loss):
 
     name: ClassVar[str] = "squared"
     is_squared: ClassVar[bool] = True
+    takes_any_array: ClassVar[bool] = True
 
     @property
     def smoothness(self) -> float:
-        """Of half a square."""
         return 1.0
 
     @property
     def residual_dual(self) -> ResidualDual:
-        """Half a square without bounds."""
         return ResidualDual(0.0, 1.0, np.inf)
 
     @property
     def compiled_gradient(self) -> tuple[int, float]:
-        """Without a parameter."""
         return hot.SQUARED, 0.0
 
-    def on_device(self, device: Device) -> LossThere:
-        """The same loss for arrays of a device."""
-        return SquaredThere(device)
+    def value(self, scores: DeviceArray, target: DeviceArray) -> DeviceArray:
+        return 0.5 * namespace(scores).sum((scores - target) ** 2, axis=1)
 
-    def value(self, scores: Array, target: Array) -> Array:
-        """Loss of every row."""
-        residual = scores - target
-        return np.asarray(0.5 * np.einsum("ik,ik->i", residual, residual))
-
-    def gradient(self, scores: Array, target: Array) -> Array:
-        """The residual."""
+    def gradient(self, scores: DeviceArray, target: DeviceArray) -> DeviceArray:
         return scores - target
 
-    def curvature(self, scores: Array, target: Array) -> Callable[[Array], Array]:
-        """The direction itself."""
-        return np.copy
+    def curvature(self, scores: DeviceArray, target: DeviceArray) -> LinearMap:
+        return lambda direction: direction
 
-    def conjugate(self, dual: Array, target: Array) -> Array:
-        """Finite everywhere."""
-        return np.asarray(np.sum(0.5 * dual**2 - dual * target, axis=1))
+    def conjugate(self, dual: DeviceArray, target: DeviceArray) -> DeviceArray:
+        return namespace(dual).sum(0.5 * dual**2 - dual * target, axis=1)
 
     def make_feasible(self, dual: Array, target: Array) -> Array:
-        """Every point is."""
         return dual
 
-    def feasible_scale(self, dual: Array, target: Array) -> float:
-        """Any scale."""
+    def feasible_scale(self, dual: DeviceArray, target: DeviceArray) -> float:
         return np.inf
 
 
@@ -96,6 +79,7 @@ class Huber(Loss):
 
     threshold: float = 1.0
     name: ClassVar[str] = "huber"
+    takes_any_array: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not 0.0 < self.threshold < np.inf:
@@ -106,51 +90,45 @@ class Huber(Loss):
 
     @property
     def smoothness(self) -> float:
-        """Of half a square."""
         return 1.0
 
     @property
     def residual_dual(self) -> ResidualDual:
-        """Half a square up to the threshold."""
         return ResidualDual(0.0, 1.0, self.threshold)
 
     @property
     def compiled_gradient(self) -> tuple[int, float]:
-        """By its threshold."""
         return hot.HUBER, self.threshold
 
-    def on_device(self, device: Device) -> LossThere:
-        """The same loss for arrays of a device."""
-        return HuberThere(device, self.threshold)
+    def value(self, scores: DeviceArray, target: DeviceArray) -> DeviceArray:
+        xp = namespace(scores)
+        size = xp.abs(scores - target)
+        inner = xp.clip(size, None, self.threshold)
+        return xp.sum(inner * (size - 0.5 * inner), axis=1)
 
-    def value(self, scores: Array, target: Array) -> Array:
-        """Loss of every row."""
-        size = np.abs(scores - target)
-        inner = np.minimum(size, self.threshold)
-        return np.asarray(np.sum(inner * (size - 0.5 * inner), axis=1))
+    def gradient(self, scores: DeviceArray, target: DeviceArray) -> DeviceArray:
+        return self._clip(scores - target)
 
-    def gradient(self, scores: Array, target: Array) -> Array:
-        """The residual, clipped to the threshold."""
-        return np.clip(scores - target, -self.threshold, self.threshold)
+    def curvature(self, scores: DeviceArray, target: DeviceArray) -> LinearMap:
+        # d_k where the residual is within the threshold, else 0.
+        xp = namespace(scores)
+        inside = xp.astype(xp.abs(scores - target) <= self.threshold, scores.dtype)
+        return lambda direction: inside * direction
 
-    def curvature(self, scores: Array, target: Array) -> Callable[[Array], Array]:
-        """d_k where the residual is within the threshold, else 0."""
-        inside = np.abs(scores - target) <= self.threshold
-        return lambda direction: np.asarray(inside * direction)
-
-    def conjugate(self, dual: Array, target: Array) -> Array:
-        """That of the squared loss, inside the threshold."""
-        inside = np.all(np.abs(dual) <= self.threshold * (1.0 + SLACK), axis=1)
-        values = np.sum(0.5 * dual**2 - dual * target, axis=1)
-        return np.where(inside, values, np.inf)
+    def conjugate(self, dual: DeviceArray, target: DeviceArray) -> DeviceArray:
+        xp, limit = namespace(dual), self.threshold * (1.0 + FEASIBILITY_SLACK)
+        values = xp.sum(0.5 * dual**2 - dual * target, axis=1)
+        inside = xp.all(xp.abs(dual) <= limit, axis=1)
+        return xp.where(inside, values, xp.full_like(values, float("inf")))
 
     def make_feasible(self, dual: Array, target: Array) -> Array:
-        """Clipped to the threshold."""
-        return np.clip(dual, -self.threshold, self.threshold)
+        return np.asarray(self._clip(dual))
 
-    def feasible_scale(self, dual: Array, target: Array) -> float:
-        """Threshold / largest value."""
-        return _scale_into(dual, self.threshold)
+    def feasible_scale(self, dual: DeviceArray, target: DeviceArray) -> float:
+        return scale_to_limit(dual, self.threshold)
+
+    def _clip(self, values: DeviceArray) -> DeviceArray:
+        return namespace(values).clip(values, -self.threshold, self.threshold)
 
 
 @dataclass(frozen=True)
@@ -185,34 +163,30 @@ class EpsilonInsensitive(Loss):
 
     @property
     def residual_dual(self) -> ResidualDual:
-        """A tube and a box."""
         return ResidualDual(self.epsilon, 0.0, 1.0)
 
     def value(self, scores: Array, target: Array) -> Array:
-        """Loss of every row."""
         beyond = np.abs(scores - target) - self.epsilon
         return np.asarray(np.sum(np.maximum(beyond, 0.0), axis=1))
 
     def gradient(self, scores: Array, target: Array) -> Array:
-        """The residual's sign, outside the tube."""
         residual = scores - target
         return np.asarray(np.sign(residual) * (np.abs(residual) > self.epsilon))
 
     def conjugate(self, dual: Array, target: Array) -> Array:
-        """Finite in the unit box."""
-        inside = np.all(np.abs(dual) <= 1.0 + SLACK, axis=1)
+        inside = np.all(np.abs(dual) <= 1.0 + FEASIBILITY_SLACK, axis=1)
         values = np.sum(self.epsilon * np.abs(dual) - dual * target, axis=1)
         return np.where(inside, values, np.inf)
 
     def make_feasible(self, dual: Array, target: Array) -> Array:
-        """Clipped to the box."""
         return np.clip(dual, -1.0, 1.0)
 
     def feasible_scale(self, dual: Array, target: Array) -> float:
-        """1 / largest value."""
-        return _scale_into(dual, 1.0)
+        return scale_to_limit(dual, 1.0)
 
 
-def _scale_into(dual: Array, limit: float) -> float:
-    largest = float(np.max(np.abs(dual), initial=0.0))
+def scale_to_limit(dual: DeviceArray, limit: float) -> float:
+    """Return the factor that brings the largest value to the limit."""
+    xp = namespace(dual)
+    largest = float(xp.max(xp.abs(dual)))
     return limit / largest if largest > 0.0 else np.inf

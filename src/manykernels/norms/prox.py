@@ -10,6 +10,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from manykernels.base.arrays import Array
+from manykernels.device import DeviceArray, namespace
 from manykernels.norms.group import p_norm
 
 NEWTON_STEPS = 100  # never needed: a step at least divides the excess by e
@@ -161,17 +162,25 @@ def prox_entries(block: Array, step: float) -> Array:
     return np.asarray(np.sign(block) * np.maximum(np.abs(block) - step, 0.0))
 
 
-def project_simplex(points: Array) -> Array:
+def project_simplex(points: DeviceArray) -> DeviceArray:
     """The nearest probabilities to every row: argmin over the simplex of ||a - b||.
+
+    Points may be an array of any library of the array API standard.
 
     Examples
     --------
     >>> project_simplex(np.array([[0.5, 0.0], [3.0, 0.0]])).tolist()
     [[0.75, 0.25], [1.0, 0.0]]
     """
-    ordered = -np.sort(-points, axis=1)
-    excess = np.cumsum(ordered, axis=1) - 1.0
-    counts = np.arange(1, points.shape[1] + 1)
-    kept = np.sum(ordered * counts > excess, axis=1)
-    level = excess[np.arange(len(points)), kept - 1] / kept
-    return np.asarray(np.maximum(points - level[:, None], 0.0))
+    return namespace(points).clip(points - simplex_level(points), 0.0, None)
+
+
+def simplex_level(points: DeviceArray) -> DeviceArray:
+    """Return the number that the projection subtracts from each row, (rows, 1).
+
+    The largest of the levels at which the first k values alone would sum to one.
+    """
+    xp = namespace(points)
+    totals = xp.cumulative_sum(-xp.sort(-points, axis=1), axis=1)
+    counts = xp.cumulative_sum(xp.ones_like(points[:1, :]), axis=1)
+    return xp.max((totals - 1.0) / counts, axis=1, keepdims=True)

@@ -248,7 +248,7 @@ class MirrorDescent:
         """Rows that would be updated if they were visited now."""
         scores = self.scores()[rows]
         target = self.problem.target[rows]
-        return self.problem.loss.value(scores, target) > 0.0
+        return np.asarray(self.problem.loss.value(scores, target) > 0.0)
 
     def scores(self) -> Array:
         """Scores of the training rows, (rows, outputs), from the cache."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manykernels.base.arrays import Array, Index
-from manykernels.device import Device, DeviceArray
+from manykernels.device import HOST, Device, DeviceArray
 from manykernels.norms.group import LpGroupNorm, p_norms
 from manykernels.solvers.loop import Resumable
 
@@ -28,8 +28,6 @@ ROUNDING = 1e-14  # of the trace: makes a singular matrix regular
 VANISHED = 10.0 * np.sqrt(LAST_BARRIER)  # at p = 1 weights below this are zero
 
 LEAST_BEND = 0.2  # of the expected change along a step, that a new one must have
-
-HOST = Device("NumPy", np)
 
 
 class WeightSteps(Resumable):

@@ -14,12 +14,12 @@ import numpy as np
 
 from manykernels.banks.device.kernels import EVERY, DeviceKernels
 from manykernels.base.arrays import Array, Index
-from manykernels.device import DeviceArray, quotient
+from manykernels.device import HOST, DeviceArray, quotient
 from manykernels.norms.group import p_norms
 from manykernels.solvers.loop import Callback, Iterate
 from manykernels.solvers.problem import Expansion, Problem
 from manykernels.solvers.regression.targets import Start, TargetsInStep
-from manykernels.solvers.weight_newton import HOST, WeightSteps, with_secant
+from manykernels.solvers.weight_newton import WeightSteps, with_secant
 
 CG_STEPS = 500  # products at most for one solution
 INNER_SHARE = 0.05  # part of the tolerance that a solution may leave unsolved

@@ -23,25 +23,25 @@ from manykernels.solvers.loop import (
     run,
 )
 from manykernels.solvers.problem import Expansion, Problem, require_smooth_loss
-from manykernels.solvers.smooth.losses import RowLosses
-from manykernels.solvers.smooth.newton import (
-    Frozen,
-    Point,
-    freeze,
+from manykernels.solvers.smooth.frozen_kernel import freeze
+from manykernels.solvers.smooth.frozen_problem import (
+    FrozenPoint,
+    FrozenProblem,
+    RowLosses,
+    SummedLosses,
     second_order_weights,
 )
 from manykernels.solvers.weight_newton import WeightSteps
 from manykernels.solvers.weights import DualMixture, WeightSearch
 
-FIRST_GOAL = 0.1  # relative gap asked of the first round
-INNER_SHARE = 0.1  # part of the current gap that a round may leave unsolved
+UNSOLVED_SHARE = 0.1  # of the current gap, that a round may leave unsolved
 # Near p = 1 the bound is as sensitive as the square root of what is left unsolved.
-SENSITIVE = 5.0
-FINEST, ROUGHEST = 1e-15, 1e-8  # goals that double and single precision can reach
-SLOW = 0.25  # of the gap two rounds ago: above it weights take second-order steps
-PATIENCE = 12  # rounds without a better gap that end the search
-SAMPLE = 1000  # rows that give large problems their first weights
-SAMPLE_TOL = 1e-2
+BOUND_SENSITIVITY = 5.0
+FINEST_GOAL, FLOAT32_GOAL = 1e-15, 1e-8  # gaps that the two precisions can reach
+SLOW_SHARE = 0.25  # of the gap two rounds ago: above it weights take Newton's steps
+STALLED_ROUNDS = 12  # without a better gap, which end the search
+START_SAMPLE_ROWS = 1000  # that give large problems their first weights
+START_SAMPLE_TOL = 1e-2
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class TruncatedNewton:
         """Solve to the relative gap `tol`, or until `max_iter` rounds are spent."""
         require_smooth_loss(problem, type(self).__name__)
         resumed = checkpoint is not None and checkpoint.load() is not None
-        if start is None and not resumed and problem.n_rows > 2 * SAMPLE:
+        if start is None and not resumed and problem.n_rows > 2 * START_SAMPLE_ROWS:
             start = self._sampled_start(problem)
         start = start or problem.zero()
         rounds = NewtonRounds(problem, start, self)
@@ -103,9 +103,9 @@ class TruncatedNewton:
 
     def _sampled_start(self, problem: Problem) -> Expansion:
         rng = np.random.default_rng(self.random_state)
-        rows = np.sort(rng.permutation(problem.n_rows)[:SAMPLE])
+        rows = np.sort(rng.permutation(problem.n_rows)[:START_SAMPLE_ROWS])
         part = problem.restrict(rows)
-        first = replace(self, tol=max(self.tol, SAMPLE_TOL)).solve(part)
+        first = replace(self, tol=max(self.tol, START_SAMPLE_TOL)).solve(part)
         found = require_whole(first).model
         coef = problem.zero().coef
         coef[rows] = found.coef
@@ -130,9 +130,9 @@ class NewtonRounds(Resumable):
         self.mixture = DualMixture(problem.norm)
         self.done = 0  # rounds
         self.gaps: list[float] = []  # relative, one a round
-        self.goal = FIRST_GOAL if self._learns_weights else 0.5 * solver.tol
-        self._frozen: Frozen | None = None
-        self._losses: RowLosses | None = None  # the same for all weights
+        self.goal = UNSOLVED_SHARE if self._learns_weights else 0.5 * solver.tol
+        self._frozen: FrozenProblem | None = None
+        self._losses: SummedLosses | None = None  # the same for all weights
 
     @property
     def _learns_weights(self) -> bool:
@@ -146,7 +146,7 @@ class NewtonRounds(Resumable):
     def iterates(self) -> Iterator[Iterate]:
         """One iterate a round, until no round makes the gap smaller."""
         while self.done < self.solver.max_iter:
-            if has_stalled(self.gaps, PATIENCE):
+            if has_stalled(self.gaps, STALLED_ROUNDS):
                 return
             yield self._round()
 
@@ -190,7 +190,7 @@ class NewtonRounds(Resumable):
             dual_snapshot=lambda: dual,
         )
 
-    def _freeze(self) -> Frozen:
+    def _freeze(self) -> FrozenProblem:
         """The frozen problem; weights that did not change need no new kernel."""
         known, weights = self._frozen, self.weights
         if known is not None and np.array_equal(known.kernel.weights, weights):
@@ -199,13 +199,16 @@ class NewtonRounds(Resumable):
         self._frozen = self._frozen_at(weights.copy())
         return self._frozen
 
-    def _frozen_at(self, weights: Array) -> Frozen:
+    def _frozen_at(self, weights: Array) -> FrozenProblem:
         """The problem under these weights."""
-        kernel = freeze(self.problem.bank, weights)
-        self._losses = self._losses or kernel.losses(self.problem)
-        return Frozen(self.problem, kernel, self._losses)
+        problem = self.problem
+        kernel = freeze(problem.bank, weights, problem.loss.takes_any_array)
+        self._losses = self._losses or RowLosses(problem, kernel.device)
+        return FrozenProblem(problem, kernel, self._losses)
 
-    def _primal_side(self, frozen: Frozen, point: Point, block_norms: Array) -> float:
+    def _primal_side(
+        self, frozen: FrozenProblem, point: FrozenPoint, block_norms: Array
+    ) -> float:
         scores = point.scores
         if not frozen.kernel.exact:
             scores = frozen.kernel.exact_times(point.coef)
@@ -213,7 +216,11 @@ class NewtonRounds(Resumable):
         return self.problem.primal_of(mean_loss, block_norms)
 
     def _dual_side(
-        self, frozen: Frozen, point: Point, norms: Array, objective: float
+        self,
+        frozen: FrozenProblem,
+        point: FrozenPoint,
+        norms: Array,
+        objective: float,
     ) -> tuple[float, Array]:
         """The best bound of this round, and its point.
 
@@ -235,15 +242,15 @@ class NewtonRounds(Resumable):
             return mixed, self.mixture.coef
         return alone, dual
 
-    def _advance(self, frozen: Frozen, point: Point, norms: Array) -> None:
+    def _advance(self, frozen: FrozenProblem, point: FrozenPoint, norms: Array) -> None:
         """Next weights, and how precisely to solve the next frozen problem."""
         gap = max(self.gaps[-1], self.solver.tol)
         if not self._learns_weights:
             self.goal = max(0.1 * self.goal, self._finest(frozen))
             return
-        sharp = min(1.0, SENSITIVE * (self.problem.norm.p - 1.0) + INNER_SHARE * gap)
+        sharp = BOUND_SENSITIVITY * (self.problem.norm.p - 1.0) + UNSOLVED_SHARE * gap
         finest = self._finest(frozen)
-        self.goal = max(min(self.goal, INNER_SHARE * gap * sharp), finest)
+        self.goal = max(min(self.goal, UNSOLVED_SHARE * gap * min(1.0, sharp)), finest)
         if self.newton is None and self._slow:
             self.newton = WeightSteps(self.problem.norm, self.search.weights[None])
         if self.newton is None:
@@ -254,9 +261,9 @@ class NewtonRounds(Resumable):
             aim = second_order_weights(frozen, point, self.problem.norm, norms)
             self.newton.aim(alone, aim[None], norms[None] ** 2)
 
-    def _finest(self, frozen: Frozen) -> float:
-        return FINEST if frozen.kernel.exact else ROUGHEST
+    def _finest(self, frozen: FrozenProblem) -> float:
+        return FINEST_GOAL if frozen.kernel.exact else FLOAT32_GOAL
 
     @property
     def _slow(self) -> bool:
-        return len(self.gaps) > 3 and self.gaps[-1] > SLOW * self.gaps[-3]
+        return len(self.gaps) > 3 and self.gaps[-1] > SLOW_SHARE * self.gaps[-3]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from manykernels.base.arrays import Array, Values
 from manykernels.hot import svrg as hot
 from manykernels.solvers.problem import Problem
-from manykernels.solvers.smooth.kernel import FrozenKernel
+from manykernels.solvers.smooth.frozen_kernel import FrozenKernel
 
 CHUNK_BYTES = 32 << 20  # of kernel rows that are not stored, at a time
 Order = NDArray[np.int64]

@@ -30,8 +30,8 @@ from manykernels.solvers.problem import (
     require_lasting_weights,
     require_smooth_loss,
 )
-from manykernels.solvers.smooth.kernel import FrozenKernel, holds_combined
-from manykernels.solvers.smooth.newton import Frozen, Point, conjugate_gain
+from manykernels.solvers.smooth.frozen_kernel import FrozenKernel, holds_combined
+from manykernels.solvers.smooth.frozen_problem import FrozenPoint, FrozenProblem
 from manykernels.solvers.svrg.epoch import (
     Source,
     feature_source,
@@ -143,7 +143,7 @@ class SVRG:
 class Stage:
     """What stays while the kernel weights do."""
 
-    frozen: Frozen
+    frozen: FrozenProblem
     source: Source
     safe: float  # 1 / (the smoothness of one row's part of the objective)
 
@@ -152,7 +152,7 @@ class Stage:
         """The frozen kernel weights."""
         return np.asarray(self.frozen.kernel.weights)
 
-    def point(self, coef: Array) -> Point:
+    def point(self, coef: Array) -> FrozenPoint:
         """Both sides of the frozen problem at these coefficients."""
         return self.frozen.point(coef, self.frozen.kernel.exact_times(coef))
 
@@ -235,9 +235,9 @@ class SharedEpochs(Resumable):
         rows = importance(self.problem) * kernel.diagonal()
         smooth = float(self.problem.loss.smoothness or 0.0) * float(rows.max())
         safe = 1.0 / (smooth + self.problem.reg)
-        return Stage(Frozen(self.problem, kernel), source, safe)
+        return Stage(FrozenProblem(self.problem, kernel), source, safe)
 
-    def _descend(self, stage: Stage, old: Point) -> tuple[Point, int]:
+    def _descend(self, stage: Stage, old: FrozenPoint) -> tuple[FrozenPoint, int]:
         """An epoch from a point; returns the new one, or the old, and the steps."""
         problem, reg = self.problem, self.problem.reg
         eta = min(self.eta if np.isfinite(self.eta) else stage.safe, 0.5 / reg)
@@ -260,13 +260,13 @@ class SharedEpochs(Resumable):
         self.eta = SHORTER * eta
         return old, len(order)
 
-    def _measured(self, stage: Stage, point: Point, steps: int) -> Iterate:
+    def _measured(self, stage: Stage, point: FrozenPoint, steps: int) -> Iterate:
         """The certificate; then the next weights, or the next epoch's length."""
         problem, weights = self.problem, stage.weights
         norms = problem.theta_norms(point.coef)
         objective = problem.primal_value(point.scores, weights * norms)
         dual, below = self._better_dual(stage.frozen, point)
-        bound, dual = self._bound(dual)
+        bound, dual = self._bound(stage, dual)
         self.gap = relative_gap(objective, bound)
         self._adapt(stage, norms, below, point.value)
         return Iterate(
@@ -297,7 +297,9 @@ class SharedEpochs(Resumable):
         elif self.eta > CAREFUL * stage.safe:
             self.limit = self.eta = LESS_THAN_FAILED * self.eta
 
-    def _better_dual(self, frozen: Frozen, point: Point) -> tuple[Array, float]:
+    def _better_dual(
+        self, frozen: FrozenProblem, point: FrozenPoint
+    ) -> tuple[Array, float]:
         """The gradient's dual point or the model's own, by their frozen dual value."""
         problem, bound = self.problem, self.problem.bound[:, None]
         own = bound * problem.loss.make_feasible(point.coef / bound, problem.target)
@@ -306,11 +308,11 @@ class SharedEpochs(Resumable):
             return own, value
         return point.dual, point.dual_value
 
-    def _bound(self, dual: Array) -> tuple[float, Array]:
+    def _bound(self, stage: Stage, dual: Array) -> tuple[float, Array]:
         """The best bound that this point or mixtures with earlier ones give."""
         problem = self.problem
         norms = problem.theta_norms(dual)
         alone = problem.dual_bound(dual, norms)
-        gain = conjugate_gain(problem, dual)
+        gain = stage.frozen.losses.gain(dual)
         mixed = problem.reg * self.mixture.add(dual, gain, norms)
         return (mixed, self.mixture.coef) if mixed > alone else (alone, dual)

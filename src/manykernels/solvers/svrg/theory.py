@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from manykernels.base.arrays import Array
 from manykernels.hot.svrg import Rule, Snapshot
+from manykernels.solvers.conjugate_gradients import conjugate_gradients
 from manykernels.solvers.loop import Iterate, Resumable
 from manykernels.solvers.problem import Expansion, Problem
-from manykernels.solvers.smooth.kernel import FrozenKernel
+from manykernels.solvers.smooth.frozen_kernel import FrozenKernel
 from manykernels.solvers.svrg.epoch import block_source, importance, run_epoch
 
 SMALLEST_WEIGHT = 1e-12  # of a block that has vanished: it stays where it is
@@ -153,20 +154,16 @@ def shared_model(
     kernel = FrozenKernel(problem.bank, weights)
     coef = np.ascontiguousarray(blocks.coef.sum(axis=0).T) / weights.sum()
     scores = kernel.exact_times(coef)
-    rest = blocks.total - scores
-    way, square = rest, float(np.vdot(rest, rest))
     enough = FITTED * float(np.vdot(blocks.total, blocks.total))
-    for _ in range(FITTING_STEPS):
-        if square <= enough:
-            break
-        image = kernel.times(way)
-        steep = float(np.vdot(way, image))
-        if steep <= 0.0:
-            break
-        length = square / steep
-        coef, rest = coef + length * way, rest - length * image
-        last, square = square, float(np.vdot(rest, rest))
-        way = rest + square / last * way
+    added, _ = conjugate_gradients(
+        lambda way, _: kernel.times(way),
+        lambda rest: (rest, rest),
+        blocks.total - scores,
+        np.vdot,
+        lambda _added, _rest, square: square <= enough,
+        FITTING_STEPS,
+    )
+    coef = coef + added
     return Expansion(coef, weights), kernel.exact_times(coef)
 
 

@@ -1,0 +1,1 @@
+"""What left-out rows choose: whether there are terms, and which list of them."""

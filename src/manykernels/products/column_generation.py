@@ -1,0 +1,198 @@
+"""p = 1: few products, found by pricing all of them, with a certificate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+
+from manykernels.base.machine import one_blas_thread
+from manykernels.base.stored import storable
+from manykernels.inputs.parameters import SEARCH, check_parameters
+from manykernels.products.base import BaseKernels, RankOneKernels
+from manykernels.products.indices import Product
+from manykernels.products.pricing import AFFORDABLE, Pricing
+from manykernels.products.problem import ProductExpansion, ProductProblem
+from manykernels.products.restricted import (
+    Restricted,
+    WorkingSet,
+    working_set,
+)
+from manykernels.solvers.loop import Callback, Iterate, SolveResult, State, run
+
+FACTOR = 10.0**0.5  # between neighboring C on the way to a large one
+SINGLE_TOL = 1e-3  # relative gap that looks in single precision can prove
+LOOSE = 0.2  # violation that is small enough to go on to the next C
+
+
+@storable
+@dataclass(frozen=True)
+class ColumnGeneration:
+    r"""Add the products that violate :math:`a^\top K_i a / \rho_i^2 \le \|w\|^2`.
+
+    Every round re-optimizes the weights of all products found so far and then looks
+    at all the others. A search from nothing passes through smaller C first: products
+    enter in the order of their importance, so that few have to leave again. The
+    largest a' K_i a / rho_i^2 also gives the dual value: while the search is
+    exhaustive, the duality gap is that of all products, not only of those in use.
+
+    Parameters
+    ----------
+    tol : float
+        Relative duality gap at which to stop.
+    max_iter : int
+        Rounds.
+    top : int
+        Products added in a round at most.
+    affordable : float
+        Multiply-adds of a look at all products, beyond which it becomes a branch and
+        bound search of that length; see :class:`Pricing`.
+    memory_limit : int or str, optional
+        Bytes for blocks of products.
+
+    Examples
+    --------
+    >>> from manykernels.products import ProductProblem, RankOneKernels
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(60, 10))
+    >>> y = 2 * X[:, 0] * X[:, 3] - X[:, 7]
+    >>> problem = ProductProblem(RankOneKernels(X), y, np.ones(4), C=1, p=1)
+    >>> result = ColumnGeneration().solve(problem)
+    >>> result.converged, sorted(result.model.products)
+    (True, [(0, 3), (7,)])
+    """
+
+    certified: ClassVar[bool] = True  # a gap above tol is worth a warning
+    takes_weights: ClassVar[bool] = True  # of rows
+
+    tol: float = 1e-3
+    max_iter: int = 200
+    top: int = 50
+    affordable: float = AFFORDABLE
+    memory_limit: int | str | None = None
+
+    def __post_init__(self) -> None:
+        """Validate what every search asks for."""
+        check_parameters(self, SEARCH)
+
+    def pricing(self, problem: ProductProblem) -> Pricing:
+        """The oracle over all products of a problem."""
+        return Pricing(
+            problem.base,
+            np.asarray(problem.rho, dtype=float),
+            problem.least_degree,
+            self.affordable,
+            self.memory_limit,
+            single=self.tol >= SINGLE_TOL,
+        )
+
+    def solve(
+        self,
+        problem: ProductProblem,
+        start: WorkingSet | None = None,
+        callback: Callback | None = None,
+        pricing: Pricing | None = None,
+    ) -> SolveResult:
+        """The optimum for p = 1; `start` and `pricing` may come from another C."""
+        if problem.p != 1.0:
+            raise ValueError(
+                f"ColumnGeneration needs p = 1, got p = {problem.p:g}; use "
+                "RandomizedMirrorDescent for other p."
+            )
+        if getattr(problem.base, "prior", None) is not None:
+            raise ValueError(
+                "ColumnGeneration needs weights by degree alone, got a prior; use "
+                "RandomizedMirrorDescent or ExplicitLpNorm with p > 1."
+            )
+        with one_blas_thread():
+            search = ColumnSearch(
+                self,
+                problem,
+                start or working_set(problem),
+                pricing or self.pricing(problem),
+            )
+            zero = ProductExpansion.zero(problem.n_rows)
+            return run(search, zero, tol=self.tol, callback=callback)
+
+
+class ColumnSearch:
+    """The working set and the C of one run, which grows up to that of the problem."""
+
+    def __init__(
+        self,
+        settings: ColumnGeneration,
+        problem: ProductProblem,
+        known: WorkingSet,
+        pricing: Pricing,
+    ) -> None:
+        self.settings, self.problem, self.known = settings, problem, known
+        self.pricing = pricing
+        self.C = problem.C if known.products else self._first_C()
+
+    def _first_C(self) -> float:
+        """A C at which one or two terms suffice, where many would be costly."""
+        base = self.problem.base
+        if not isinstance(base, RankOneKernels):
+            return self.problem.C
+        return min(smallest_C(base), self.problem.C)
+
+    def iterates(self) -> Iterator[Iterate]:
+        """One line a round: solve on the working set, then price all products."""
+        problem = self.problem
+        for _ in range(self.settings.max_iter):
+            solution = self.known.solve(self.C)
+            known = set(self.known.products)
+            used = int(np.count_nonzero(solution.theta))
+            prices = self.pricing.search(
+                solution.coef, self.settings.top + used if known else self.settings.top
+            )
+            yield Iterate(
+                objective=problem.primal_value(solution.norm, solution.scores),
+                dual_bound=problem.dual_bound(
+                    solution.coef, float(np.sqrt(prices.largest))
+                ),
+                updates=used,
+                snapshot=partial(_snapshot, solution, tuple(self.known.products)),
+            )
+            allowed = solution.norm**2 * (1.0 + 1e-9)
+            new = [
+                product
+                for product, energy in zip(
+                    prices.products, prices.energies, strict=True
+                )
+                if energy > allowed and product not in known
+            ]
+            added = self.known.add(new[: self.settings.top])
+            if not added and self.C == problem.C:
+                return
+            if not added or prices.largest <= (1.0 + LOOSE) * allowed:
+                self.C = min(FACTOR * self.C, problem.C)
+
+    def state(self) -> State:
+        return {
+            "C": self.C,
+            "products": [list(product) for product in self.known.products],
+        }
+
+    def restore(self, state: State) -> None:
+        self.C = state["C"]
+        known = set(self.known.products)
+        found = [tuple(product) for product in state["products"]]
+        self.known.add([product for product in found if product not in known])
+
+
+def smallest_C(base: BaseKernels) -> float:
+    """A C at which one or two terms explain about a tenth of what they could."""
+    return 0.1 / max(base.largest_trace(), 1e-12)
+
+
+def _snapshot(solution: Restricted, products: tuple[Product, ...]) -> ProductExpansion:
+    used = np.flatnonzero(solution.theta)
+    return ProductExpansion(
+        solution.coef[:, None],
+        solution.theta[used],
+        tuple(products[i] for i in used),
+        solution.intercept,
+    )

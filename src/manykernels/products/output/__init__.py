@@ -1,0 +1,1 @@
+"""What a statistician reads of fitted terms."""

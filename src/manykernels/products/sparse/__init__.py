@@ -1,1 +1,0 @@
-"""p = 1: short lists of terms, found by column generation and refitted."""
