@@ -73,7 +73,7 @@ TORCH_TESTS := tests/device tests/banks/device tests/solvers/test_device_blocks.
 	tests/mkl/test_device_search.py \
 	tests/solvers/regression/test_device_ridge.py \
 	tests/solvers/regression/test_device_targets.py \
-	tests/products/test_device_looks.py tests/products/test_device_checks.py \
+	tests/products/test_device_pricing.py tests/products/test_device_checks.py \
 	tests/losses/test_device_losses.py tests/solvers/test_smooth_device.py
 
 test-torch: $(TORCH)/.installed

@@ -19,7 +19,7 @@ import numpy as np
 from common import parse, ratios, save, show
 
 import manykernels as mk
-from manykernels.datasets._files import data_root
+from manykernels.datasets.download import data_root
 from manykernels.structured import chunk_report, token_accuracy
 
 Tokens = list[list[dict[str, Any]]]

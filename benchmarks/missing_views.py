@@ -14,6 +14,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 
+import loaders
 import numpy as np
 from common import parse, save, show
 from joblib import Parallel, delayed
@@ -45,7 +46,7 @@ def main() -> None:
 
 def patients() -> tuple[Tables, np.ndarray]:
     """All three views of the 150 patients that have them."""
-    bunch = mk.datasets.load_tcga_breast()
+    bunch = loaders.load_tcga_breast()
     return dict(bunch.views), bunch.target
 
 

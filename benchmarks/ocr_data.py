@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from loaders import load_ocr_letters
 
-from manykernels.datasets import load_ocr_letters
 from manykernels.kernels import RBF, BSpline, KernelSet, Linear, Polynomial
 from manykernels.norms import Regularizer, SparseMKL
 from manykernels.structured import OnlineProximal

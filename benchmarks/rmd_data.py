@@ -12,9 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from loaders import load_uci
 
 from manykernels.compare.products.uniform_coordinates import draw_product
-from manykernels.datasets import load_uci
 from manykernels.products import RankOneKernels
 
 # Training, validation and test rows (Table 1).

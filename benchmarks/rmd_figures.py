@@ -5,7 +5,7 @@ python benchmarks/rmd_figures.py --draw        draws all that is stored
 
 Figure 1: objective against time. Figure 2: test error and seconds of a fit against the
 number of columns, planted monomials. Figure 3: test error on six data sets, which need
-their files (see manykernels.datasets). Seconds of fits are CPU seconds. With --quick
+their files (see benchmarks/loaders). Seconds of fits are CPU seconds. With --quick
 there are fewer runs and rows. Drawing products takes most of the time in Figure 3:
 --kept Stoch,UCD measures all other methods and keeps what is stored for these.
 """

@@ -33,8 +33,8 @@ from manykernels.products import (
     RandomizedMirrorDescent,
     RankOneKernels,
 )
-from manykernels.products.model import ColumnScale
-from manykernels.products.restricted import working_set
+from manykernels.products.product_models import ColumnScale
+from manykernels.products.sparse.product_working_sets import working_set
 
 PATIENCE = 2
 

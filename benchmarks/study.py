@@ -16,10 +16,10 @@ from typing import Any
 
 import pandas as pd
 from common import parse, save, show, timed
+from loaders import load_mfeat, load_tcga_breast
 from sklearn.utils import Bunch
 
 import manykernels as mk
-from manykernels.datasets import load_mfeat, load_tcga_breast
 
 JOBS = 2
 IMAGES = Path(__file__).parents[1] / "docs" / "images"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import manykernels as mk
-from manykernels.datasets._files import data_root
+from manykernels.datasets.download import data_root
 from manykernels.structured import Sentence, read_conllu
 
 DUTCH = "ud_dutch_lassysmall/nl_lassysmall-ud-{}.conllu.gz"

@@ -6,14 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import loaders
 import numpy as np
 import scipy.sparse as sp
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler, normalize
-
-import manykernels as mk
 
 N_VALIDATION, N_TEST = 300, 600
 
@@ -31,25 +30,25 @@ class ViewSet:
 
 def _multiview(name: str) -> Callable[[], tuple[Views, np.ndarray]]:
     def load() -> tuple[Views, np.ndarray]:
-        bunch = mk.datasets.load_multiview(name)
+        bunch = loaders.load_multiview(name)
         return bunch.views, bunch.target
 
     return load
 
 
 def _mfeat() -> tuple[Views, np.ndarray]:
-    bunch = mk.datasets.load_mfeat()
+    bunch = loaders.load_mfeat()
     return bunch.views, bunch.target
 
 
 def _flowers() -> tuple[Views, np.ndarray]:
-    bunch = mk.datasets.load_flowers17()
+    bunch = loaders.load_flowers17()
     return bunch.views, bunch.target
 
 
 def _tcga() -> tuple[Views, np.ndarray]:
     """All patients: the two views that each of them has."""
-    bunch = mk.datasets.load_tcga_breast()
+    bunch = loaders.load_tcga_breast()
     views = {
         name: np.vstack([bunch.views[name], bunch.views_test[name]])
         for name in bunch.views_test
@@ -59,7 +58,7 @@ def _tcga() -> tuple[Views, np.ndarray]:
 
 def _uci(name: str, n_groups: int) -> Callable[[], tuple[Views, np.ndarray]]:
     def load() -> tuple[Views, np.ndarray]:
-        bunch = mk.datasets.load_uci(name)
+        bunch = loaders.load_uci(name)
         return _parts(bunch.data, n_groups), bunch.target
 
     return load

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import loaders
 import numpy as np
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
@@ -37,24 +38,24 @@ def _digits() -> tuple[Views, np.ndarray]:
 
 
 def _mfeat() -> tuple[Views, np.ndarray]:
-    bunch = mk.datasets.load_mfeat()
+    bunch = loaders.load_mfeat()
     return bunch.views, bunch.target
 
 
 def _flowers() -> tuple[Views, np.ndarray]:
-    bunch = mk.datasets.load_flowers17()
+    bunch = loaders.load_flowers17()
     return bunch.views, bunch.target
 
 
 def _flowers_split(seed: int) -> tuple[np.ndarray, np.ndarray]:
     """One of the file's three splits; its validation rows are left out."""
-    splits = mk.datasets.load_flowers17().splits
+    splits = loaders.load_flowers17().splits
     part = splits[seed % len(splits)]
     return np.flatnonzero(part == 0), np.flatnonzero(part == 2)
 
 
 def _tcga() -> tuple[Views, np.ndarray]:
-    bunch = mk.datasets.load_tcga_breast()
+    bunch = loaders.load_tcga_breast()
     views = {
         name: np.vstack([bunch.views[name], bunch.views_test[name]])
         for name in ("mrna", "mirna")
@@ -64,14 +65,14 @@ def _tcga() -> tuple[Views, np.ndarray]:
 
 def _tcga_split(_: int) -> tuple[np.ndarray, np.ndarray]:
     """The file's patients to train and to test on, in the order of `_tcga`."""
-    bunch = mk.datasets.load_tcga_breast()
+    bunch = loaders.load_tcga_breast()
     n_train, n_test = len(bunch.target), len(bunch.target_test)
     return np.arange(n_train), n_train + np.arange(n_test)
 
 
 def _groups(name: str, n_groups: int) -> Callable[[], tuple[Views, np.ndarray]]:
     def load() -> tuple[Views, np.ndarray]:
-        bunch = mk.datasets.load_uci(name)
+        bunch = loaders.load_uci(name)
         parts = np.array_split(np.arange(bunch.data.shape[1]), n_groups)
         views = {f"columns{g}": bunch.data[:, part] for g, part in enumerate(parts)}
         return views, bunch.target

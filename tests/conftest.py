@@ -17,7 +17,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import train_test_split
 from threadpoolctl import threadpool_limits
 
-from manykernels.datasets._files import data_root
+from manykernels.datasets.download import data_root
 from tests.browser import open_browser
 
 # The first call of a compiled function takes seconds: no deadline for one example.

@@ -94,11 +94,11 @@ def test_private_names_are_found():
         "import manykernels as mk\n"
         "from manykernels.report.pictures import COLORS\n"
         "from manykernels.report import plot_fit\n"
-        "mk.datasets.load_mnist, mk.datasets._files, mk.nothing\n"
+        "mk.datasets.load_mnist, mk.datasets.download, mk.nothing\n"
     )
     assert private_names(ast.parse(script)) == {
         "manykernels.report.pictures.COLORS",
-        "manykernels.datasets._files",
+        "manykernels.datasets.download",
         "manykernels.nothing",
     }
 

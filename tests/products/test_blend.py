@@ -16,7 +16,7 @@ from manykernels.products import (
     SquaredError,
 )
 from manykernels.products.blend import blend_weights, modes
-from manykernels.products.choosing import folds
+from manykernels.products.sparse import choice
 from tests.products.toys import columns, gaussians, regression
 
 X, Y = regression(n=120, r=5)
@@ -142,7 +142,7 @@ def test_classes():
 
 
 def test_long_lists_are_drawn_from(monkeypatch):
-    monkeypatch.setattr(folds, "LISTED_BYTES", 0)
+    monkeypatch.setattr(choice, "MAX_LISTED_BYTES", 0)
     draws = []
     solve = RandomizedMirrorDescent.solve
 

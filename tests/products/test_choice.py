@@ -7,7 +7,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from manykernels import PolynomialMKLRegressor
-from manykernels.products.model import ColumnScale
+from manykernels.products.product_models import ColumnScale
 
 
 def few_rows(seed, n=100, r=12, n_terms=10):

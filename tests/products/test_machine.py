@@ -10,7 +10,7 @@ from manykernels.products import (
     RankOneKernels,
     SquaredError,
 )
-from manykernels.products.machine import (
+from manykernels.products.inner_problem import (
     ActiveFeatures,
     ActiveProducts,
     InnerSolver,

@@ -70,7 +70,7 @@ def test_too_many_products_for_a_certificate_still_bound(monkeypatch):
     from manykernels.products import mirror_descent
 
     exact = RandomizedMirrorDescent(100, random_state=0).solve(problem())
-    monkeypatch.setattr(mirror_descent, "CERTIFY_WORK", 0.0)
+    monkeypatch.setattr(mirror_descent, "MAX_CERTIFICATE_WORK", 0.0)
     loose = RandomizedMirrorDescent(100, random_state=0).solve(problem())
     assert loose.objective == exact.objective
     assert loose.duality_gap >= exact.duality_gap

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from manykernels.products import Pricing, RankOneKernels
-from manykernels.products.pricing import search as pricing_module
-from manykernels.products.pricing.best import BestProducts
+from manykernels.products.pricing import pricing_search as pricing_module
+from manykernels.products.pricing.best_products import BestProducts
 from tests.products.toys import BASES, columns, energies
 
 RHO = np.array([1.5, 1.0, 0.8, 1.2])
@@ -44,8 +44,8 @@ def test_tiles_threads_and_memory_do_not_matter(monkeypatch):
     base = RankOneKernels(columns(30, 11))
     coef = np.random.default_rng(0).normal(size=30)
     whole = Pricing(base, RHO).search(coef, 7, power=2.0)
-    monkeypatch.setattr(pricing_module, "TILE", 3)
-    monkeypatch.setattr(pricing_module, "THREADED_WORK", 0.0)
+    monkeypatch.setattr(pricing_module, "PRICING_TILE", 3)
+    monkeypatch.setattr(pricing_module, "MIN_THREADED_WORK", 0.0)
     monkeypatch.setattr(pricing_module, "available_threads", lambda: 3)
     pieces = Pricing(base, RHO, memory_limit=1).search(coef, 7, power=2.0)
     assert pieces.products == whole.products

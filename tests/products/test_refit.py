@@ -5,7 +5,7 @@ import pytest
 
 from manykernels.losses.one_score import SquaredError, Weighted
 from manykernels.products import ColumnGeneration, ProductProblem, RankOneKernels
-from manykernels.products.refit import Refit, extended_bic, fewer_and_fewer
+from manykernels.products.sparse.refit import Refit, backward_elimination, extended_bic
 
 
 def squares(Z, y):
@@ -29,7 +29,7 @@ def test_the_same_lists_as_from_scratch(seed):
     Z = rng.normal(size=(40, 9)) @ rng.normal(size=(9, 9))
     y = Z[:, 2] - Z[:, 5] + rng.normal(size=40)
     for (kept, found), (few, wanted) in zip(
-        fewer_and_fewer(Z, y), greedy(Z, y), strict=True
+        backward_elimination(Z, y), greedy(Z, y), strict=True
     ):
         assert kept.tolist() == few
         assert found == pytest.approx(wanted, rel=1e-9)
@@ -40,7 +40,7 @@ def test_columns_that_follow_from_others_go_first():
     Z = rng.normal(size=(30, 4))
     Z = np.column_stack([Z, Z[:, 0] - 2.0 * Z[:, 3], 0.0 * Z[:, 0], Z[:, 1]])
     y = rng.normal(size=30)
-    kept, found = next(fewer_and_fewer(Z, y))
+    kept, found = next(backward_elimination(Z, y))
     assert kept.tolist() == [0, 1, 2, 3]
     assert found == pytest.approx(squares(Z, y))
 
@@ -50,7 +50,7 @@ def test_nearly_equal_columns_lose_no_digits():
     Z = rng.normal(size=(60, 5))
     Z[:, 4] = Z[:, 3] + 1e-8 * Z[:, 4]
     y = Z[:, 0] + 2.0 * Z[:, 3] + 1e-3 * rng.normal(size=60)
-    for kept, found in fewer_and_fewer(Z, y):
+    for kept, found in backward_elimination(Z, y):
         assert found == pytest.approx(squares(Z[:, kept], y), rel=1e-6)
 
 

@@ -14,8 +14,8 @@ from manykernels.products import (
     RankOneKernels,
     SparsePath,
 )
-from manykernels.products.refit import extended_bic, log_choices
-from manykernels.products.restricted import simplex_quadratic, squared_l1
+from manykernels.products.sparse.quadratic_programs import simplex_quadratic, squared_l1
+from manykernels.products.sparse.refit import extended_bic, log_choices
 from manykernels.solvers import InterruptedFitWarning
 from tests.products.toys import gaussians, planted, regression
 

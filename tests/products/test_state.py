@@ -19,10 +19,10 @@ from manykernels.products import (
     RankOneKernels,
     ShiftedEntropy,
 )
-from manykernels.products.column_generation import ColumnSearch
 from manykernels.products.explicit_lp_norm import LpNormSearch
 from manykernels.products.mirror_descent import MirrorSearch
-from manykernels.products.restricted import working_set
+from manykernels.products.sparse.column_generation import ColumnSearch
+from manykernels.products.sparse.product_working_sets import working_set
 from manykernels.solvers.loop import run
 from tests.products.toys import gaussians, regression
 

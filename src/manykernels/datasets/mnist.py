@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 from sklearn.utils import Bunch
 
-from manykernels.datasets._files import DataFile, PathLike, locate, readable
+from manykernels.datasets.download import DataFile, PathLike, locate, readable
 
-SIDE = 28
-_SOURCE = "https://ossci-datasets.s3.amazonaws.com/mnist/"
+MNIST_SIDE = 28
+MNIST_URL = "https://ossci-datasets.s3.amazonaws.com/mnist/"
 
 
 def _unpack(parts: Sequence[bytes]) -> bytes:
@@ -19,7 +19,7 @@ def _unpack(parts: Sequence[bytes]) -> bytes:
 
 
 def _idx_file(name: str, sha256: str) -> DataFile:
-    return DataFile(f"mnist/{name}", (_SOURCE + name,), _unpack, sha256)
+    return DataFile(f"mnist/{name}", (MNIST_URL + name,), _unpack, sha256)
 
 
 TRAIN_IMAGES = _idx_file(
@@ -73,7 +73,9 @@ def load_mnist(
         target=_labels(locate(TRAIN_LABELS, data_dir), n_train),
         data_test=_images(locate(TEST_IMAGES, data_dir), n_test),
         target_test=_labels(locate(TEST_LABELS, data_dir), n_test),
-        feature_names=[f"pixel_{r}_{c}" for r in range(SIDE) for c in range(SIDE)],
+        feature_names=[
+            f"pixel_{r}_{c}" for r in range(MNIST_SIDE) for c in range(MNIST_SIDE)
+        ],
         DESCR="MNIST handwritten digits (LeCun, Cortes, Burges), 10 classes.",
     )
 

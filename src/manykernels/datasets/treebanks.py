@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from sklearn.utils import Bunch
 
-from manykernels.datasets._files import DataFile, PathLike, locate
+from manykernels.datasets.download import DataFile, PathLike, locate
 from manykernels.structured.conllu import read_conllu
 
-_SOURCE = (
+EWT_URL = (
     "https://raw.githubusercontent.com/UniversalDependencies/UD_English-EWT/r2.16/"
 )
-_SHA256 = {
+EWT_SHA256 = {
     "train": "3fb78e2b55482c8ee00caa653af436c88c9e5bc9a73ce26e4ae3ddc79d2b7e7b",
     "dev": "531a54ff90d6ab12201c5a50c3e78e6ddac4de69abc4bce5d275d3cd29efe2b6",
     "test": "e266e515a0a7547657ed3d90d9ba46487d6bd251f27ad4269d4e8a427c8555cd",
@@ -18,10 +18,10 @@ _SHA256 = {
 UD_ENGLISH_EWT = {
     part: DataFile(
         f"ud_english_ewt/en_ewt-ud-{part}.conllu.gz",
-        (f"{_SOURCE}en_ewt-ud-{part}.conllu",),
+        (f"{EWT_URL}en_ewt-ud-{part}.conllu",),
         sha256=sha256,
     )
-    for part, sha256 in _SHA256.items()
+    for part, sha256 in EWT_SHA256.items()
 }
 
 

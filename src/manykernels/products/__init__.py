@@ -3,22 +3,22 @@
 from manykernels.losses.one_score import BinarySmoothedHinge, Logistic, SquaredError
 from manykernels.products.base import BaseKernels, DenseKernels, RankOneKernels
 from manykernels.products.blend import BlendedProducts, ProductBlend
-from manykernels.products.classifier import PolynomialMKLClassifier
-from manykernels.products.column_generation import ColumnGeneration
 from manykernels.products.explicit_lp_norm import ExplicitLpNorm
-from manykernels.products.fit import ProductFit
-from manykernels.products.fitted import FittedProducts
+from manykernels.products.fitted_products import FittedProducts
+from manykernels.products.inference import term_intervals, term_stability
 from manykernels.products.mirror_descent import (
     Euclidean,
     RandomizedMirrorDescent,
     ShiftedEntropy,
 )
-from manykernels.products.output.inference import term_intervals, term_stability
-from manykernels.products.path import SparsePath
+from manykernels.products.polynomial_classifier import PolynomialMKLClassifier
+from manykernels.products.polynomial_regressor import PolynomialMKLRegressor
 from manykernels.products.pricing import Pricing
-from manykernels.products.problem import ProductExpansion, ProductProblem
-from manykernels.products.regressor import PolynomialMKLRegressor
+from manykernels.products.product_fit import ProductFit
+from manykernels.products.product_problem import ProductExpansion, ProductProblem
 from manykernels.products.sampler import ProductSampler
+from manykernels.products.sparse.column_generation import ColumnGeneration
+from manykernels.products.sparse.sparse_path import SparsePath
 
 __all__ = [
     "BaseKernels",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,98 +13,13 @@ from manykernels.base.arrays import Array, Index
 from manykernels.device import Device, quotient
 from manykernels.products.indices import Product
 
-FLAT = 1e-12  # variance over mean square, below which it is rounding
+# A variance below this share of the mean square is rounding: the column is constant.
+CONSTANT_COLUMN_RTOL = 1e-12
 
 
-class BaseKernels(Protocol):
-    """The r kernels whose products are learned from.
-
-    The energy of a product is a' K a. It is a function of
-    <weigh(a), product of columns>, whatever the kernels are, so that one pricing
-    oracle serves all of them.
-
-    Examples
-    --------
-    >>> base: BaseKernels = RankOneKernels(np.array([[1.0, 2.0], [3.0, 4.0]]))
-    >>> base.n_base, base.n_rows, base.columns.shape
-    (2, 2, (2, 2))
-    """
-
-    @property
-    def normalized(self) -> bool:
-        """Whether every product is scaled to one size."""
-
-    @property
-    def limits(self) -> Index | None:
-        """How often each may be a factor of a product; None for any number."""
-
-    @property
-    def device(self) -> Device | None:
-        """Where all products are looked at; None is the processor."""
-
-    @property
-    def n_base(self) -> int:
-        """Number of base kernels."""
-
-    @property
-    def n_rows(self) -> int:
-        """Number of training rows."""
-
-    @property
-    def columns(self) -> Array:
-        """One column per base kernel; products are taken entry by entry."""
-
-    def weigh(self, coef: Array) -> Array:
-        """The vector whose inner products with columns give energies."""
-
-    def energies(self, values: Array) -> Array:
-        """a' K a from such inner products."""
-
-    def largest_value(self, energy: float) -> float:
-        """The inner product that belongs to an energy."""
-
-    def rareness(self, product: Product) -> float:
-        """What rho of its degree is multiplied by for this product; one for most."""
-
-    def matrix(self, product: Product) -> Array:
-        """The kernel matrix of a product, shape (rows, rows)."""
-
-    def combined(self, products: Sequence[Product], scales: Array) -> Array:
-        """sum_i scales_i K_i, shape (rows, rows)."""
-
-    def take(self, rows: Index) -> BaseKernels:
-        """The same base kernels on some of the rows."""
-
-    def scores(
-        self,
-        products: Sequence[Product],
-        scales: Array,
-        coef: Array,
-        rows: Index,
-        known: Index,
-    ) -> Array:
-        """sum_i scales_i K_i a between some rows and those `known`, which a has."""
-
-    def largest_trace(self) -> float:
-        """The largest trace of a base kernel: how much of y one can explain."""
-
-    def inner_products(self, weights: Array) -> Array:
-        """<W, K_j> for every base kernel j, W of shape (rows, rows)."""
-
-    def weighted_sum(self, weights: Array, rows: Any, known: Any) -> Array:
-        """sum_j weights_j K_j between some rows and others."""
-
-    def power_sums(self, degree: int) -> list[Array]:
-        """S^0, ..., S^degree entry by entry, with S the sum of the base kernels."""
-
-    def factor_masses(self, coef: Array, chosen: Product, powers: list[Array]) -> Array:
-        """a' (K_chosen * K_j * powers[-1]) a for every base kernel j.
-
-        `powers` are S^0, ..., S^k, where k factors are to follow.
-        """
-
-    def energy_sum(self, coef: Array, prefix: Product, power: Array) -> float:
-        """a' (K_prefix * power) a: the sum over all continuations, if power is S^k."""
+# Both kinds of base kernels offer the same methods. The energy of a product is a' K a.
+# It is a function of <weigh(a), product of columns> for either kind, so that one
+# pricing oracle serves both.
 
 
 @dataclass(frozen=True)
@@ -142,15 +57,15 @@ class RankOneKernels:
         return int(self.columns.shape[0])
 
     def weigh(self, coef: Array) -> Array:
-        """The coefficients themselves: the inner product is <a, z>."""
+        """Return the v whose <v, z> give energies: the coefficients themselves."""
         return coef
 
     def energies(self, values: Array) -> Array:
-        """<a, z>^2."""
+        """Return a' K a from inner products <weigh(a), z>: their squares."""
         return np.square(values)
 
     def largest_value(self, energy: float) -> float:
-        """The absolute value of <a, z>."""
+        """Return the largest inner product that has this energy."""
         return float(np.sqrt(max(energy, 0.0)))
 
     def feature(self, product: Product) -> Array:
@@ -190,7 +105,7 @@ class RankOneKernels:
         if not self.around_mean:
             return mean_squares
         variances = mean_squares - means * means
-        flat = variances <= FLAT * mean_squares
+        flat = variances <= CONSTANT_COLUMN_RTOL * mean_squares
         return xp.where(flat, xp.zeros_like(variances), variances)
 
     def features(self, products: Sequence[Product]) -> Array:
@@ -207,17 +122,17 @@ class RankOneKernels:
         return Z
 
     def matrix(self, product: Product) -> Array:
-        """z z'."""
+        """Return the kernel matrix of a product, z z'."""
         z = self.feature(product)
         return np.outer(z, z)
 
     def combined(self, products: Sequence[Product], scales: Array) -> Array:
-        """Z diag(scales) Z', one matrix product."""
+        """Return sum_i scales_i K_i, Z diag(scales) Z' as one matrix product."""
         Z = self.features(products) * np.sqrt(scales)
         return np.asarray(Z @ Z.T)
 
     def take(self, rows: Index) -> RankOneKernels:
-        """Some entries of the columns."""
+        """Return the same base kernels on some of the rows."""
         weights = None if self.row_weights is None else self.row_weights[rows]
         return replace(self, columns=self.columns[rows], row_weights=weights)
 
@@ -229,26 +144,29 @@ class RankOneKernels:
         rows: Index,
         known: Index,
     ) -> Array:
-        """Z diag(scales) Z' a, with features in the size that they have for a."""
+        """Return sum_i scales_i K_i a between `rows` and the rows `known` of a.
+
+        Features have the size that they have on the known rows.
+        """
         shares = np.zeros(self.n_rows)
         shares[known] = self.take(known).shares
         Z = self._sized(products, shares)
         return np.asarray(Z[rows] @ (scales * (coef @ Z[known])))
 
     def largest_trace(self) -> float:
-        """The largest sum of squares of a column."""
+        """Return the largest trace of a base kernel: how much of y one can explain."""
         return float(np.square(self.columns).sum(axis=0).max(initial=0.0))
 
     def inner_products(self, weights: Array) -> Array:
-        """x_j' W x_j."""
+        """Return <W, K_j> for every base kernel, x_j' W x_j."""
         return np.asarray(np.einsum("tj,tj->j", self.columns, weights @ self.columns))
 
     def weighted_sum(self, weights: Array, rows: Any, known: Any) -> Array:
-        """X diag(weights) X'."""
+        """Return sum_j weights_j K_j between some rows and others."""
         return np.asarray((self.columns[rows] * weights) @ self.columns[known].T)
 
     def power_sums(self, degree: int) -> list[Array]:
-        """S = X X' and its powers entry by entry."""
+        """Return S^0, ..., S^degree entry by entry, S the sum of all base kernels."""
         if self.normalized:
             raise ValueError(
                 "sums over all products need products as they are, got normalized "
@@ -258,10 +176,10 @@ class RankOneKernels:
         return hadamard_powers(self.columns @ self.columns.T, degree)
 
     def factor_masses(self, coef: Array, chosen: Product, powers: list[Array]) -> Array:
-        """With v = a * z_chosen, the diagonal of X' (v v' * S^k) X.
+        """Return a' (K_chosen * K_j * S^k) a for every base kernel j.
 
-        One matrix product for all base kernels; the last factor needs X'v alone, and
-        the one before it the r x r matrix X' diag(v) X.
+        `powers` are S^0, ..., S^k, where k factors are to follow. With
+        v = a * z_chosen this is the diagonal of X' (v v' * S^k) X.
         """
         z = multiply_columns(self.columns, chosen)
         weighted = self.columns * (coef * z)[:, None]
@@ -272,7 +190,7 @@ class RankOneKernels:
         return np.asarray(np.einsum("tj,tj->j", weighted, powers[-1] @ weighted))
 
     def energy_sum(self, coef: Array, prefix: Product, power: Array) -> float:
-        """v' S^k v with v = a * z_prefix."""
+        """Return a' (K_prefix * S^k) a, the sum over all continuations of a prefix."""
         v = coef * multiply_columns(self.columns, prefix)
         return float(v @ (power @ v))
 
@@ -298,12 +216,10 @@ class DenseKernels:
 
     @property
     def n_base(self) -> int:
-        """Number of base kernels."""
         return len(self.stack)
 
     @property
     def n_rows(self) -> int:
-        """Number of training rows."""
         return int(self.stack.shape[1])
 
     @cached_property
@@ -324,15 +240,12 @@ class DenseKernels:
         return np.asarray(counts * coef[rows] * coef[columns])
 
     def energies(self, values: Array) -> Array:
-        """The values themselves; rounding may leave them slightly below zero."""
-        return np.maximum(values, 0.0)
+        return np.maximum(values, 0.0)  # rounding may leave them slightly below zero
 
     def largest_value(self, energy: float) -> float:
-        """The energy itself."""
         return max(energy, 0.0)
 
     def rareness(self, product: Product) -> float:
-        """One: matrices have no prior of their own."""
         return 1.0
 
     def matrix(self, product: Product) -> Array:
@@ -343,14 +256,12 @@ class DenseKernels:
         return out
 
     def combined(self, products: Sequence[Product], scales: Array) -> Array:
-        """One product after the other."""
         out = np.zeros(self.stack.shape[1:])
         for product, scale in zip(products, scales, strict=True):
             out += scale * self.matrix(product)
         return out
 
     def take(self, rows: Index) -> DenseKernels:
-        """Some rows and columns of all matrices."""
         return DenseKernels(self.stack[:, rows][:, :, rows], self.device)
 
     def scores(
@@ -361,36 +272,32 @@ class DenseKernels:
         rows: Index,
         known: Index,
     ) -> Array:
-        """Blocks of the matrices times a, one product after the other."""
         scores, block = np.zeros(len(rows)), np.ix_(rows, known)
         for product, scale in zip(products, scales, strict=True):
             scores += scale * (self.matrix(product)[block] @ coef)
         return scores
 
     def largest_trace(self) -> float:
-        """The largest trace of a matrix."""
         return float(np.einsum("jtt->j", self.stack).max())
 
     def inner_products(self, weights: Array) -> Array:
-        """In one pass over the matrices."""
         return np.asarray(self.stack.reshape(self.n_base, -1) @ weights.ravel())
 
     def weighted_sum(self, weights: Array, rows: Any, known: Any) -> Array:
-        """Blocks of the matrices, summed."""
         return np.tensordot(weights, self.stack[:, rows][:, :, known], 1)
 
     def power_sums(self, degree: int) -> list[Array]:
-        """The sum of all base kernels and its powers."""
         return hadamard_powers(self.stack.sum(axis=0), degree)
 
     def factor_masses(self, coef: Array, chosen: Product, powers: list[Array]) -> Array:
-        """<a a' * K_chosen * S^k, K_j> for all j in one pass over the matrices."""
         weights = np.outer(coef, coef) * self.matrix(chosen) * powers[-1]
         return self.inner_products(weights)
 
     def energy_sum(self, coef: Array, prefix: Product, power: Array) -> float:
-        """a' (K_prefix * S^k) a."""
         return float(coef @ ((self.matrix(prefix) * power) @ coef))
+
+
+BaseKernels = RankOneKernels | DenseKernels
 
 
 def inverse_sizes(squares: Any, xp: Any = np) -> Any:

@@ -1,4 +1,4 @@
-"""Several norms and priors at once, weighted by rows that they have not seen."""
+"""A convex combination of several norms and priors, weighted by held-out rows."""
 
 from __future__ import annotations
 
@@ -14,23 +14,24 @@ from manykernels.base.stored import storable
 from manykernels.inputs.parameters import SEARCH, check_parameters
 from manykernels.losses.one_score import ScoreLoss
 from manykernels.products.base import RankOneKernels
-from manykernels.products.choosing.folds import Mode, ModePath, ModePoint, RowParts
-from manykernels.products.fitted import FittedProducts, from_expansion
+from manykernels.products.fitted_products import FittedProducts, from_expansion
 from manykernels.products.indices import Product
-from manykernels.products.problem import ProductProblem
-from manykernels.products.restricted import backtrack, simplex_quadratic
+from manykernels.products.product_problem import ProductProblem
+from manykernels.products.sparse.choice import HeldOutParts, Mode, ModePath, ModePoint
+from manykernels.products.sparse.quadratic_programs import (
+    newton_descent,
+    simplex_quadratic,
+)
 from manykernels.solvers.loop import Callback
 
-GRID = tuple(10.0**k for k in range(-3, 5))
-PATIENCE = 2  # values of C that are no better before a path ends
-DENSE_DEGREE = 2  # with small weights for all, products of three only add noise
+BLEND_C_GRID = tuple(10.0**k for k in range(-3, 5))
+# With p = 4/3 all products have a weight, and those of three only add noise.
+MAX_DENSE_DEGREE = 2
 DENSE_PRIORS = (2.0, 3.0, 5.0)
-NEWTON_STEPS = 30
-LEAST_CURVATURE = 1e-6
 
 
 class Member(NamedTuple):
-    """A mode at the C that is best for it, and its weight in the blend."""
+    """A mode with its best C and its weight in the blend."""
 
     mode: Mode
     C: float
@@ -64,7 +65,7 @@ def modes(degree: int) -> tuple[Mode, ...]:
 (1.0, 1.5, 3.0, 6.0)]
     """
     dense = {
-        (1.0, 1.0, prior)[: min(degree, DENSE_DEGREE) + 1]: None
+        (1.0, 1.0, prior)[: min(degree, MAX_DENSE_DEGREE) + 1]: None
         for prior in DENSE_PRIORS
     }
     linear = tuple(float(max(d, 1)) for d in range(degree + 1))
@@ -81,10 +82,9 @@ def modes(degree: int) -> tuple[Mode, ...]:
 class ProductBlend:
     r"""f = sum_m v_m f_m with :math:`v \ge 0, \sum_m v_m = 1`, one f_m for each mode.
 
-    Every mode is fitted for growing C, and judged by its loss on rows that were left
-    out: folds of the rows, held-out rows if there are any, or both. The weights v
-    minimize the loss of the blend on the same rows. Nothing is fitted again: f_m has
-    learned from all rows that are not held out.
+    Every mode is fitted for growing C and scored by its loss on held-out rows: folds,
+    the rows of `held_out`, or both. The weights v minimize the loss of the blend on
+    the same rows. Every f_m is the fit on all rows but those of `held_out`.
 
     Only for kernels of rank one, where a blend is a sum of monomials like any f_m.
 
@@ -116,7 +116,6 @@ class ProductBlend:
     folds: int = 5
 
     def __post_init__(self) -> None:
-        """Validate what every search asks for."""
         check_parameters(self, SEARCH)
 
     def solve(
@@ -136,18 +135,18 @@ class ProductBlend:
             Columns and targets of more rows, to judge by.
         """
         rng = np.random.default_rng(self.random_state)
-        table = RowParts.of(*_with_more_rows(problem, held_out), self.folds, rng)
+        parts = HeldOutParts.of(*_with_more_rows(problem, held_out), self.folds, rng)
         best: list[ModePoint] = []
         with one_blas_thread():
             for mode in modes(problem.degree):
-                path = ModePath(self, table, mode, callback, rng)
-                best.append(path.best(GRID, PATIENCE))
+                path = ModePath(self, parts, mode, callback, rng)
+                best.append(path.best(BLEND_C_GRID, patience=2))
                 if best[-1].result.stopped:
                     break
         judged = np.column_stack([point.scores for point in best])
-        loss = table.problem.loss.take(table.judged)
-        weights = blend_weights(loss, judged, table.judged_target)
-        return _blended(self, table, best, weights)
+        loss = parts.problem.loss.take(parts.judged)
+        weights = blend_weights(loss, judged, parts.judged_target)
+        return _blended(self, parts, best, weights)
 
 
 def _with_more_rows(
@@ -178,37 +177,34 @@ def blend_weights(loss: ScoreLoss, scores: Array, target: Array) -> Array:
     array([0.75, 0.25])
     """
     n, count = scores.shape
-    v = np.full(count, 1.0 / count)
 
     def mean_loss(v: Array) -> float:
         return float(loss.value(scores @ v, target).mean())
 
-    value = mean_loss(v) if n else 0.0
-    for _ in range(NEWTON_STEPS if n and count > 1 else 0):
+    def model_minimum(v: Array) -> Array:
         blend = scores @ v
-        curvature = np.maximum(loss.curvature(blend, target), LEAST_CURVATURE)
+        curvature = np.maximum(loss.curvature(blend, target), 1e-6)
         H = scores.T @ (scores * curvature[:, None]) / n
         linear = scores.T @ loss.gradient(blend, target) / n - H @ v
-        moved, found = backtrack(mean_loss, v, simplex_quadratic(H, linear, v), value)
-        if not found < value:
-            break
-        v = moved
-        if value - found <= 1e-12 * abs(value):
-            break
-        value = found
-    return v
+        return simplex_quadratic(H, linear, v)
+
+    even = np.full(count, 1.0 / count)
+    return newton_descent(mean_loss, model_minimum, even) if n and count > 1 else even
 
 
 def _blended(
-    settings: ProductBlend, table: RowParts, best: Sequence[ModePoint], weights: Array
+    settings: ProductBlend,
+    parts: HeldOutParts,
+    best: Sequence[ModePoint],
+    weights: Array,
 ) -> BlendedProducts:
     """One list of products, whose coefficients are blended."""
-    known = table.parts[-1][0]
+    known = parts.parts[-1][0]
     coefs: dict[Product, float] = {}
     sizes: dict[Product, float] = {}
     intercept, fits = 0.0, []
     for point, weight in zip(best, weights, strict=True):
-        task = replace(table.task(point.mode, known), C=point.C)
+        task = replace(parts.task(point.mode, known), C=point.C)
         fits.append(from_expansion(task, point.result, settings))
         if weight == 0.0:
             continue

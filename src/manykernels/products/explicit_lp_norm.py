@@ -15,8 +15,8 @@ from manykernels.base.stored import storable
 from manykernels.norms.group import LpGroupNorm, p_norm
 from manykernels.products.base import BaseKernels, RankOneKernels
 from manykernels.products.indices import Product, all_products
-from manykernels.products.machine import InnerSolver
-from manykernels.products.problem import ProductExpansion, ProductProblem
+from manykernels.products.inner_problem import InnerSolver
+from manykernels.products.product_problem import ProductExpansion, ProductProblem
 from manykernels.solvers.loop import Callback, Iterate, Resumable, SolveResult, run
 
 
@@ -27,7 +27,7 @@ class ExplicitLpNorm:
 
     All products are listed: 8 bytes per row and product where kernels have rank one,
     per *pair* of rows otherwise, and as much work in every round. The answer is that of
-    RandomizedMirrorDescent (their p = 2 is our p = 4/3), with a certificate.
+    RandomizedMirrorDescent (their p = 2 is p = 4/3 here), with a certificate.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class LpNormSearch(Resumable):
         every = all_products(base.n_base, problem.degree, base.limits)
         self.products = tuple(i for i in every if len(i) >= problem.least_degree)
         self.rho = np.array([problem.rho[len(i)] for i in self.products], dtype=float)
-        self.listed = _Listed(base, self.products)
+        self.listed = ListedProducts(base, self.products)
         even = np.full(len(self.rho), len(self.rho) ** (-1.0 / problem.nu))
         self.theta = even if start is None else start.weights
 
@@ -118,7 +118,7 @@ class LpNormSearch(Resumable):
             self.theta = powers / size
 
 
-class _Listed:
+class ListedProducts:
     """All products, as features where kernels have rank one and as matrices else."""
 
     def __init__(self, base: BaseKernels, products: tuple[Product, ...]) -> None:

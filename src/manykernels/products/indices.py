@@ -135,29 +135,31 @@ def allows(limits: Index | None, product: Product) -> bool:
     return all(count <= limits[j] for j, count in Counter(product).items())
 
 
-def rooms(
+def free_factors(
     n_base: int, limits: Index | None, degree: int, prefixes: Sequence[Product]
 ) -> Index:
-    """How often every column may follow a prefix, in the order of columns.
+    """Return how often every column may follow a prefix, in the order of columns.
 
     Examples
     --------
-    >>> rooms(3, np.array([1, 1, 2]), 3, [(1,)])
+    >>> free_factors(3, np.array([1, 1, 2]), 3, [(1,)])
     array([[0, 0, 2]])
     """
-    most = np.full(n_base, degree, dtype=np.intp) if limits is None else limits
-    room = np.tile(most, (len(prefixes), 1))
+    limit = np.full(n_base, degree, dtype=np.intp) if limits is None else limits
+    n_free = np.tile(limit, (len(prefixes), 1))
     for k, prefix in enumerate(prefixes):
-        np.subtract.at(room[k], list(prefix), 1)
-        room[k, : prefix[-1] if prefix else 0] = 0
-    return room
+        np.subtract.at(n_free[k], list(prefix), 1)
+        n_free[k, : prefix[-1] if prefix else 0] = 0
+    return n_free
 
 
-def bar(values: Array, prefix: Product, row: int, limits: Index) -> None:
-    """Put zeros where prefix + (row + j, row + k) repeats a column too often."""
-    room = limits - np.bincount(np.array(prefix, dtype=np.intp), minlength=len(limits))
+def zero_disallowed(values: Array, prefix: Product, row: int, limits: Index) -> None:
+    """Set zeros where prefix + (row + j, row + k) repeats a column too often."""
+    n_free = limits - np.bincount(
+        np.array(prefix, dtype=np.intp), minlength=len(limits)
+    )
     height = len(values)
-    values[room[row : row + height] < 1] = 0.0
-    values[:, room[row:] < 1] = 0.0
-    squares: NDArray[np.intp] = np.flatnonzero(room[row : row + height] < 2)
+    values[n_free[row : row + height] < 1] = 0.0
+    values[:, n_free[row:] < 1] = 0.0
+    squares: NDArray[np.intp] = np.flatnonzero(n_free[row : row + height] < 2)
     values[squares, squares] = 0.0

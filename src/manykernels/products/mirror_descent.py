@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy.optimize import brentq
@@ -16,38 +16,25 @@ from manykernels.base.stored import storable
 from manykernels.inputs.parameters import SEARCH, OneOf, check_parameters
 from manykernels.norms.prox import project_simplex
 from manykernels.products.base import RankOneKernels
-from manykernels.products.machine import (
+from manykernels.products.inner_problem import (
     ActiveFeatures,
     ActiveProducts,
     Inner,
     InnerSolver,
 )
 from manykernels.products.pricing import Pricing
-from manykernels.products.problem import ProductExpansion, ProductProblem
+from manykernels.products.product_problem import ProductExpansion, ProductProblem
 from manykernels.products.sampler import ProductSampler
 from manykernels.solvers.loop import Callback, Iterate, SolveResult, State, run
 
-CERTIFY_WORK = 2e9  # multiply-adds that a certificate may take
+# Multiply-adds of an exhaustive search, a fraction of a second, that a certificate may
+# take; beyond, the closed form of the sum over all products bounds the dual norm.
+MAX_CERTIFICATE_WORK = 2e9
 
 
-class Potential(Protocol):
-    """Psi with its mirror map, and Bregman projections on K.
-
-    Only coordinates that were drawn are ever stored, which is exact because a Psi
-    leaves a coordinate without a gradient at zero.
-    """
-
-    def mirror(self, theta: Array) -> Array:
-        """The gradient of Psi, less that at zero."""
-
-    def inverse(self, dual: Array) -> Array:
-        """The theta with this mirror image."""
-
-    def project(self, theta: Array, nu: float) -> Array:
-        """The nearest point of K = {theta >= 0, ||theta||_nu <= 1}."""
-
-    def depth(self) -> float:
-        """delta / alpha: the range of Psi on K over its strong convexity."""
+# A potential Psi has a mirror map and Bregman projections on K, the non-negative part
+# of the unit ball of the nu-norm. Only coordinates that were drawn are ever stored,
+# which is exact: a coordinate without a gradient stays at zero.
 
 
 @dataclass(frozen=True)
@@ -61,15 +48,15 @@ class Euclidean:
     """
 
     def mirror(self, theta: Array) -> Array:
-        """theta."""
+        """Return the gradient of Psi, less that at zero."""
         return theta
 
     def inverse(self, dual: Array) -> Array:
-        """theta."""
+        """Return the theta with this mirror image."""
         return dual
 
     def project(self, theta: Array, nu: float) -> Array:
-        """A rescaling for nu = 2, a threshold for nu = 1, else one equation each."""
+        """Return the nearest point of K = {theta >= 0, ||theta||_nu <= 1}."""
         theta = np.maximum(theta, 0.0)
         if nu == 2.0:
             return theta / max(1.0, float(np.linalg.norm(theta)))
@@ -80,7 +67,7 @@ class Euclidean:
         return _project_ball(theta, nu)
 
     def depth(self) -> float:
-        """1/2 for every ball of radius one around zero with nu <= 2."""
+        """Return delta / alpha: the range of Psi on K over its strong convexity."""
         return 0.5
 
 
@@ -130,6 +117,9 @@ class ShiftedEntropy:
         return float((1.0 + self.eps) * np.log1p(1.0 / self.eps))
 
 
+Potential = Euclidean | ShiftedEntropy
+
+
 def _project_ball(theta: Array, nu: float) -> Array:
     """x + mu x^(nu - 1) = theta for every entry, mu such that ||x||_nu = 1."""
 
@@ -151,12 +141,14 @@ def _shrunk(theta: Array, mu: float, nu: float) -> Array:
     Newton's method from above converges without a safeguard.
     """
     if nu >= 2.0:
-        return _newton(theta, theta, nu - 1.0, mu, 1.0)
-    u = _newton(np.power(theta, nu - 1.0), theta, 1.0 / (nu - 1.0), 1.0, mu)
+        return _newton_root(theta, theta, nu - 1.0, mu, 1.0)
+    u = _newton_root(np.power(theta, nu - 1.0), theta, 1.0 / (nu - 1.0), 1.0, mu)
     return np.power(u, 1.0 / (nu - 1.0))
 
 
-def _newton(u: Array, goal: Array, power: float, factor: float, slope: float) -> Array:
+def _newton_root(
+    u: Array, goal: Array, power: float, factor: float, slope: float
+) -> Array:
     """The root of factor u^power + slope u = goal below the start u."""
     for _ in range(60):
         value = factor * np.power(u, power) + slope * u - goal
@@ -220,7 +212,6 @@ class RandomizedMirrorDescent:
     random_state: Any = None
 
     def __post_init__(self) -> None:
-        """Validate what every search asks for."""
         check_parameters(self, SEARCH)
         OneOf("late", "plain").check("average", self.average)
 
@@ -260,7 +251,7 @@ class MirrorSearch:
         self.averaged = replace(self.inner)  # its own factor: another kernel
         self.active = self._first_active(rho)
         self.pricing = Pricing(
-            problem.base, rho, problem.least_degree, affordable=CERTIFY_WORK
+            problem.base, rho, problem.least_degree, affordable=MAX_CERTIFICATE_WORK
         )
         self.done = 0
         self.scale: float | None = None
@@ -282,7 +273,7 @@ class MirrorSearch:
             end = min(self.done + self.settings.look_every, self.settings.max_iter)
             while self.done < end:
                 solution = self._advance(solution, self.scale)
-            yield self._look()
+            yield self._evaluate()
 
     def _advance(self, solution: Inner, first: float) -> Inner:
         """One iteration of Algorithm 1."""
@@ -330,7 +321,7 @@ class MirrorSearch:
             return 1.0 / (total * float(np.sqrt(self.done)))
         return float(rule) / float(np.sqrt(self.done))
 
-    def _look(self) -> Iterate:
+    def _evaluate(self) -> Iterate:
         """Objective and dual bound of the averaged weights."""
         theta = self.average.value(len(self.active.products))
         products = tuple(self.active.products)
@@ -351,7 +342,7 @@ class MirrorSearch:
         """
         half = np.inf if self.problem.p == 1.0 else 0.5 / (1.0 - 1.0 / self.problem.p)
         total = self.sampler.total(coef)
-        if self.pricing.work > CERTIFY_WORK:
+        if self.pricing.work > MAX_CERTIFICATE_WORK:
             return float(np.sqrt(total))
         power = None if np.isinf(half) else half
         prices = self.pricing.search(coef, 1, power)

@@ -26,10 +26,11 @@ from manykernels.inputs.reporting import warn_unless_converged
 from manykernels.kernels import reads_matrices
 from manykernels.products.base import RankOneKernels
 from manykernels.products.blend import BlendedProducts
-from manykernels.products.choosing.choice import ChosenProducts
-from manykernels.products.fitted import FittedProducts
+from manykernels.products.coefficients import coefficient_table, formula_text
+from manykernels.products.fitted_products import FittedProducts
 from manykernels.products.indices import Product, product_name
-from manykernels.products.model import (
+from manykernels.products.preparing import Prepared, check_X, choose_tol
+from manykernels.products.product_models import (
     InteractionTable,
     MonomialModel,
     PolynomialModel,
@@ -37,8 +38,7 @@ from manykernels.products.model import (
     interaction_table,
     padded,
 )
-from manykernels.products.output.coefficients import coefficient_table, formula_text
-from manykernels.products.preparing import Prepared, check_X, choose_tol
+from manykernels.products.sparse.choice import ChosenProducts
 from manykernels.solvers import Epoch
 
 MEMBER = ("p", "degree_weights", "C", "weight")  # what `blend_` says of each

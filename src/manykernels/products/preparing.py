@@ -31,11 +31,11 @@ from manykernels.kernels import KernelSet, reads_matrices
 from manykernels.losses.one_score import ScoreLoss, Weighted
 from manykernels.products.base import BaseKernels, DenseKernels, RankOneKernels
 from manykernels.products.blend import ProductBlend
-from manykernels.products.column_generation import ColumnGeneration
-from manykernels.products.fit import ProductFit
-from manykernels.products.fitted import FittedProducts
+from manykernels.products.fitted_products import FittedProducts
 from manykernels.products.indices import useful_powers
-from manykernels.products.model import ColumnScale, single_features
+from manykernels.products.product_fit import ProductFit
+from manykernels.products.product_models import ColumnScale, single_features
+from manykernels.products.sparse.column_generation import ColumnGeneration
 
 # What both estimators take; each adds its own.
 MOST_DEGREE = 100  # products of more kernels than that are rounding

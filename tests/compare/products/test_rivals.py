@@ -31,7 +31,7 @@ from manykernels.products import (
     ProductProblem,
     RankOneKernels,
 )
-from manykernels.products.fitted import scores_of
+from manykernels.products.fitted_products import scores_of
 from manykernels.products.indices import all_products
 from tests.oracles.optimum import minimum, p_norm
 from tests.products.toys import as_matrices, gaussians, regression

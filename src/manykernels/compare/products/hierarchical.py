@@ -15,7 +15,7 @@ from scipy.linalg import cho_factor, cho_solve
 from manykernels.base.arrays import Array
 from manykernels.products.base import RankOneKernels
 from manykernels.products.indices import Product
-from manykernels.products.problem import ProductExpansion, ProductProblem
+from manykernels.products.product_problem import ProductExpansion, ProductProblem
 from manykernels.solvers.loop import Callback, Iterate, SolveResult, State, run
 
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from manykernels.base.arrays import Array
 from manykernels.products.base import BaseKernels
-from manykernels.products.machine import Inner, InnerSolver
-from manykernels.products.problem import ProductProblem
+from manykernels.products.inner_problem import Inner, InnerSolver
+from manykernels.products.product_problem import ProductProblem
 from manykernels.solvers.loop import Callback, Iterate, Resumable, SolveResult, run
 from manykernels.solvers.problem import Expansion
 

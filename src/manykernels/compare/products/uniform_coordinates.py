@@ -12,7 +12,7 @@ from manykernels.base.arrays import Array
 from manykernels.products.base import BaseKernels
 from manykernels.products.indices import Product
 from manykernels.products.mirror_descent import MirrorSearch, RandomizedMirrorDescent
-from manykernels.products.problem import ProductExpansion, ProductProblem
+from manykernels.products.product_problem import ProductExpansion, ProductProblem
 from manykernels.products.sampler import Draw, ProductSampler
 from manykernels.solvers.loop import Callback, SolveResult, State, run
 

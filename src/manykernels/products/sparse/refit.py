@@ -1,4 +1,4 @@
-"""A few terms fitted without a penalty, and which of them a criterion keeps."""
+"""Terms refitted without a penalty, and backward elimination by a criterion."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from manykernels.losses.one_score import ScoreLoss, normal_deviance
 from manykernels.products.base import RankOneKernels
 from manykernels.products.indices import Product, allows
 from manykernels.products.pricing import Pricing
-from manykernels.products.problem import ProductExpansion, ProductProblem
-from manykernels.products.restricted import backtrack
+from manykernels.products.product_problem import ProductExpansion, ProductProblem
+from manykernels.products.sparse.quadratic_programs import newton_descent
 from manykernels.solvers.problem import Expansion
 
 
@@ -45,15 +45,15 @@ def extended_bic(
 ) -> float:
     """deviance + freedom log n + 2 log(choices of n_terms among n_products).
 
-    The last part is the price of having searched: the best of 100,000 columns of noise
-    explains something, and the criterion expects just that (Chen and Chen, 2008).
+    The last part is the price of the search: the best of 100,000 columns of noise
+    explains some variance by chance (Chen and Chen, 2008).
     """
     price = _price(len(target), freedom, n_terms, n_products)
     return loss.deviance(scores, target) + price
 
 
 def _price(n_rows: int, freedom: float, n_terms: int, n_products: int) -> float:
-    """What the extended BIC charges for terms."""
+    """Return the penalty of the extended BIC for a number of terms."""
     return freedom * float(np.log(n_rows)) + 2.0 * log_choices(n_products, n_terms)
 
 
@@ -75,8 +75,12 @@ def relatives(products: Sequence[Product]) -> list[Product]:
     return list(dict.fromkeys([*parts, *unions]))
 
 
-RIDGE = 1e-2  # keeps coefficients finite where classes can be separated
-TRIED = 20  # products for which a forward step is tried
+REFIT_RIDGE = 1e-2  # keeps coefficients finite where classes can be separated
+# A forward step takes the best of so many products, by their exact correlation; more
+# never changed which one that was.
+N_FORWARD_CANDIDATES = 20
+# Share of its length that a feature must add to those before it to be independent.
+INDEPENDENT_RTOL = 1e-10
 
 
 @dataclass(frozen=True)
@@ -134,26 +138,22 @@ class Refit:
         return np.asarray(lstsq(weigh(Z, 0.5), weigh(self.problem.target, 0.5))[0])
 
     def _newton(self, Z: Array) -> Array:
-        """min over w of sum loss(Z w) + RIDGE / 2 ||w||^2."""
+        """min over w of sum loss(Z w) + REFIT_RIDGE / 2 ||w||^2."""
         loss, target = self.problem.loss, self.problem.target
-        w = np.zeros(Z.shape[1])
 
         def total(w: Array) -> float:
-            ridge = 0.5 * RIDGE * float(w @ w)
+            ridge = 0.5 * REFIT_RIDGE * float(w @ w)
             return float(loss.value(Z @ w, target).sum()) + ridge
 
-        value = total(w)
-        for _ in range(50 if Z.shape[1] else 0):
+        def newton_point(w: Array) -> Array:
             scores = Z @ w
             curvature = np.maximum(loss.curvature(scores, target), 1e-6)
-            H = Z.T @ (Z * curvature[:, None]) + RIDGE * np.eye(Z.shape[1])
-            g = Z.T @ loss.gradient(scores, target) + RIDGE * w
-            aim = w - np.linalg.solve(H, g)
-            moved, found = backtrack(total, w, aim, value)
-            if value - found <= 1e-9 * abs(value):
-                break
-            w, value = moved, found
-        return w
+            H = Z.T @ (Z * curvature[:, None]) + REFIT_RIDGE * np.eye(Z.shape[1])
+            g = Z.T @ loss.gradient(scores, target) + REFIT_RIDGE * w
+            return np.asarray(w - np.linalg.solve(H, g))
+
+        start = np.zeros(Z.shape[1])
+        return newton_descent(total, newton_point, start) if len(start) else start
 
     def strongest(self, model: Expansion) -> list[Product]:
         """The products of a solution, at most a quarter as many as there are rows."""
@@ -182,7 +182,7 @@ class Refit:
         if intercept:
             target = target - problem.loss.mean(target)
         Z = weigh(self._centered(products), 0.5)
-        for kept, squares in fewer_and_fewer(Z, weigh(target, 0.5)):
+        for kept, squares in backward_elimination(Z, weigh(target, 0.5)):
             k = len(kept)
             price = _price(problem.n_rows, k + intercept, k, problem.n_products)
             deviance = normal_deviance(squares, problem.target)
@@ -209,14 +209,14 @@ class Refit:
         return terms
 
     def _with_relatives(self, terms: Terms) -> Terms | None:
-        """A list that has parts or unions of products, if the criterion prefers it.
+        """Add parts and unions of the products, if the criterion prefers the result.
 
-        A product of 0/1 columns is like its factors: one that stands for both of them
-        leaves too little for either to be found by a forward step.
+        A product of 0/1 columns is correlated with its factors. Where it was chosen
+        in place of both, neither is found by a forward step.
         """
-        known, room = set(terms.products), self.max_terms - len(terms.products)
+        known, n_free = set(terms.products), self.max_terms - len(terms.products)
         kin = [p for p in relatives(terms.products) if self._may_have(p)]
-        kin = [p for p in kin if p not in known][: max(0, room)]
+        kin = [p for p in kin if p not in known][: max(0, n_free)]
         if not kin:
             return None
         better = self.pruned([*terms.products, *kin])
@@ -230,7 +230,7 @@ class Refit:
         return allows(self.base.limits, product)
 
     def _one_more(self, terms: Terms) -> Terms | None:
-        """The best of all products added, and what it makes superfluous left out."""
+        """Add the best of all products, then eliminate terms that became redundant."""
         if len(terms.products) >= self.max_terms:
             return None
         coef = -self.problem.loss.gradient(terms.scores, self.problem.target)
@@ -238,7 +238,7 @@ class Refit:
             self.problem.target @ self.problem.target
         ):
             return None
-        prices = self.pricing.search(coef, TRIED)
+        prices = self.pricing.search(coef, N_FORWARD_CANDIDATES)
         tried = [p for p in prices.products if p not in terms.products]
         if not tried:
             return None
@@ -247,10 +247,9 @@ class Refit:
         return self.pruned(best.products) if best.criterion < terms.criterion else None
 
     def _losses_without(self, terms: Terms) -> Array:
-        """How much a list loses with each of its terms, to second order.
+        """Return the loss of leaving out each term, to second order.
 
-        w_i^2 / (H^-1)_ii with H the Hessian in w: what the others can take over is no
-        loss.
+        w_i^2 / (H^-1)_ii with H the Hessian in w: the other terms are refitted.
         """
         Z = self._centered(terms.products)
         curvature = self.problem.loss.curvature(terms.scores, self.problem.target)
@@ -269,18 +268,15 @@ class Refit:
         return np.asarray(np.maximum(np.linalg.norm(Z, axis=0), 1e-300))
 
     def _entry_price(self) -> float:
-        """What one more term must gain."""
+        """Return the decrease of the deviance that one more term needs."""
         n, total = self.problem.n_rows, self.problem.n_products
         return float(np.log(n) + 2.0 * np.log(max(total, 2)))
 
 
-DEPENDENT = 1e-10  # of its length: what a feature must add to those before it
+def backward_elimination(Z: Array, y: Array) -> Iterator[tuple[Index, float]]:
+    """Yield columns of Z, the least useful left out one by one, and sums of squares.
 
-
-def fewer_and_fewer(Z: Array, y: Array) -> Iterator[tuple[Index, float]]:
-    """Columns of Z, the least missed one left out at a time, and sums of squares.
-
-    The columns that follow from earlier ones go first. Then column i costs
+    Columns that depend on earlier ones are left out first. Then column i costs
     w_i^2 / (Z' Z)^-1_ii, and Z = Q R is updated without it.
 
     Parameters
@@ -291,7 +287,7 @@ def fewer_and_fewer(Z: Array, y: Array) -> Iterator[tuple[Index, float]]:
     Examples
     --------
     >>> Z = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0], [0, 0, 0], [0, 0, 0]])
-    >>> for kept, squares in fewer_and_fewer(Z, np.array([3.0, 1.0, 0.0, 1.0])):
+    >>> for kept, squares in backward_elimination(Z, np.array([3.0, 1.0, 0.0, 1.0])):
     ...     print(kept, round(squares, 6))
     [0 1] 1.0
     [0] 2.0
@@ -319,7 +315,7 @@ def _independent(Z: Array) -> Index:
     kept = np.arange(Z.shape[1])
     while True:
         left = np.abs(np.diag(_triangle(Z[:, kept])))
-        adds = left > DEPENDENT * np.linalg.norm(Z[:, kept], axis=0)
+        adds = left > INDEPENDENT_RTOL * np.linalg.norm(Z[:, kept], axis=0)
         if adds.all():
             return kept
         kept = kept[adds]

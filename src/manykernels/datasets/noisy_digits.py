@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from sklearn.utils import Bunch
 
-SIDE = 8
-HALF_SIDE = 4
-GRAY_LEVELS = 16.0
-BLOCKS = ("top left", "top right", "bottom left", "bottom right")
+from manykernels.inputs.parameters import Whole
+
+DIGIT_SIDE, BLOCK_SIDE = 8, 4  # pixels of an image of scikit-learn, and of a block
+DIGIT_WHITE = 16.0  # the largest gray level
+BLOCK_NAMES = ("top left", "top right", "bottom left", "bottom right")
 # One kernel of each sort per image block, as in the OBSCURE paper's MNIST experiment.
-USEFUL = (
+USEFUL_KERNELS = (
     "linear:name=linear {0}@{1}",
     "polynomial:degree=5,name=polynomial {0}@{1}",
     "rbf:gamma=0.1,name=rbf {0}@{1}",
 )
-NOISE = "rbf:gamma={0},name=noise {1}@{2}"
-NOISE_WIDTH = 2
+NOISE_KERNEL = "rbf:gamma={0},name=noise {1}@{2}"
+NOISE_COLUMNS = 2
 
 
 def load_noisy_digits(
@@ -64,11 +63,11 @@ def load_noisy_digits(
     ('linear:name=linear top left@0-15', 'noise')
     """
     images, target = load_digits(return_X_y=True)
-    _require_count("n_train", n_train, 10, len(target) - 10)
-    _require_count("n_noise", n_noise, 0, None)
+    Whole(low=10, high=len(target) - 10).check("n_train", n_train)
+    Whole(low=0).check("n_noise", n_noise)
     rng = np.random.default_rng(random_state)
-    noise = rng.normal(size=(len(target), NOISE_WIDTH * n_noise))
-    data = np.hstack([_blocks(images / GRAY_LEVELS), noise])
+    noise = rng.normal(size=(len(target), NOISE_COLUMNS * n_noise))
+    data = np.hstack([_blocks(images / DIGIT_WHITE), noise])
     train, test = train_test_split(
         np.arange(len(target)),
         train_size=n_train,
@@ -81,7 +80,8 @@ def load_noisy_digits(
         data_test=data[test],
         target_test=target[test],
         kernels=_useful_kernels() + _noise_kernels(n_noise, noise_gamma),
-        groups=["useful"] * (len(BLOCKS) * len(USEFUL)) + ["noise"] * n_noise,
+        groups=["useful"] * (len(BLOCK_NAMES) * len(USEFUL_KERNELS))
+        + ["noise"] * n_noise,
         feature_names=_feature_names(n_noise),
         DESCR="scikit-learn's 8 x 8 digits in four blocks, with columns of noise.",
     )
@@ -89,40 +89,34 @@ def load_noisy_digits(
 
 def _blocks(images: np.ndarray) -> np.ndarray:
     """The pixels of the four blocks, one block after the other."""
-    square = images.reshape(-1, SIDE, SIDE)
-    corners = [(top, left) for top in (0, HALF_SIDE) for left in (0, HALF_SIDE)]
-    parts = [square[:, t : t + HALF_SIDE, s : s + HALF_SIDE] for t, s in corners]
+    square = images.reshape(-1, DIGIT_SIDE, DIGIT_SIDE)
+    corners = [(top, left) for top in (0, BLOCK_SIDE) for left in (0, BLOCK_SIDE)]
+    parts = [square[:, t : t + BLOCK_SIDE, s : s + BLOCK_SIDE] for t, s in corners]
     return np.hstack([part.reshape(len(images), -1) for part in parts])
 
 
 def _useful_kernels() -> list[str]:
-    width = HALF_SIDE * HALF_SIDE
+    width = BLOCK_SIDE * BLOCK_SIDE
     return [
         pattern.format(name, f"{b * width}-{(b + 1) * width - 1}")
-        for b, name in enumerate(BLOCKS)
-        for pattern in USEFUL
+        for b, name in enumerate(BLOCK_NAMES)
+        for pattern in USEFUL_KERNELS
     ]
 
 
 def _noise_kernels(n_noise: int, gamma: float | str) -> list[str]:
-    starts = range(SIDE * SIDE, SIDE * SIDE + NOISE_WIDTH * n_noise, NOISE_WIDTH)
+    starts = range(
+        DIGIT_SIDE * DIGIT_SIDE,
+        DIGIT_SIDE * DIGIT_SIDE + NOISE_COLUMNS * n_noise,
+        NOISE_COLUMNS,
+    )
     return [
-        NOISE.format(gamma, j, f"{start}-{start + NOISE_WIDTH - 1}")
+        NOISE_KERNEL.format(gamma, j, f"{start}-{start + NOISE_COLUMNS - 1}")
         for j, start in enumerate(starts, 1)
     ]
 
 
 def _feature_names(n_noise: int) -> list[str]:
-    pixels = range(HALF_SIDE * HALF_SIDE)
-    names = [f"{block.replace(' ', '_')}_{i}" for block in BLOCKS for i in pixels]
-    return names + [f"noise_{j}" for j in range(NOISE_WIDTH * n_noise)]
-
-
-def _require_count(name: str, value: Any, low: int, high: int | None) -> None:
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not whole or value < low or (high is not None and value > high):
-        upper = "" if high is None else f" and at most {high}"
-        raise ValueError(
-            f"{name} must be a whole number of at least {low}{upper}, got {value!r}; "
-            "choose one in this range."
-        )
+    pixels = range(BLOCK_SIDE * BLOCK_SIDE)
+    names = [f"{block.replace(' ', '_')}_{i}" for block in BLOCK_NAMES for i in pixels]
+    return names + [f"noise_{j}" for j in range(NOISE_COLUMNS * n_noise)]

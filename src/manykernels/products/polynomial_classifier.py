@@ -28,7 +28,7 @@ from manykernels.products.preparing import (
     prepare,
     weighted,
 )
-from manykernels.products.problem import ProductProblem
+from manykernels.products.product_problem import ProductProblem
 from manykernels.solvers.loop import require_whole
 
 LOSSES: dict[str, type[Logistic] | type[BinarySmoothedHinge]] = {

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 import numpy as np
 from sklearn.utils import Bunch
 
-from manykernels.datasets._files import DataFile, PathLike, read_arrays
+from loaders.files import read_arrays
+from manykernels.datasets.download import DataFile, PathLike
 
 FLOWERS17_VIEWS = ("hsv", "lab", "sift_dense", "sift_kp", "hog", "lbp", "gist")
 MFEAT_VIEWS = ("fou", "fac", "kar", "pix", "zer", "mor")
@@ -47,7 +48,7 @@ def load_flowers17(data_dir: PathLike | None = None) -> Bunch:
     Parameters
     ----------
     data_dir : path, optional
-        Folder of the data files (see :mod:`manykernels.datasets`).
+        Folder of the data files (see `manykernels.datasets`).
 
     Returns
     -------
@@ -56,13 +57,6 @@ def load_flowers17(data_dir: PathLike | None = None) -> Bunch:
         counts ``sift_dense`` and ``sift_kp``, and ``hog``, ``lbp``, ``gist``;
         ``target`` (1360,); ``splits`` (3, 1360): 0 train, 1 validation, 2 test;
         ``image_id``, ``feature_names`` (dict of lists), ``DESCR``.
-
-    Examples
-    --------
-    >>> from manykernels.datasets import load_flowers17
-    >>> flowers = load_flowers17()  # doctest: +SKIP
-    >>> flowers.views["gist"].shape  # doctest: +SKIP
-    (1360, 512)
     """
     names = (*FLOWERS17_VIEWS, "y", "split", "image_id")
     stored = read_arrays(FLOWERS17, names, data_dir)
@@ -83,7 +77,7 @@ def load_mfeat(data_dir: PathLike | None = None) -> Bunch:
     Parameters
     ----------
     data_dir : path, optional
-        Folder of the data files (see :mod:`manykernels.datasets`).
+        Folder of the data files (see `manykernels.datasets`).
 
     Returns
     -------
@@ -92,12 +86,6 @@ def load_mfeat(data_dir: PathLike | None = None) -> Bunch:
         correlations), ``kar`` (Karhunen-Loeve), ``pix`` (pixel averages), ``zer``
         (Zernike moments), ``mor`` (morphological); ``target`` (2000,), ordered by
         class; ``feature_names`` (dict of lists), ``DESCR``.
-
-    Examples
-    --------
-    >>> from manykernels.datasets import load_mfeat
-    >>> list(load_mfeat().views)  # doctest: +SKIP
-    ['fou', 'fac', 'kar', 'pix', 'zer', 'mor']
     """
     stored = read_arrays(MFEAT, (*MFEAT_VIEWS, "y"), data_dir)
     views = {name: stored[name].astype(np.float64) for name in MFEAT_VIEWS}
@@ -117,7 +105,7 @@ def load_tcga_breast(data_dir: PathLike | None = None) -> Bunch:
     Parameters
     ----------
     data_dir : path, optional
-        Folder of the data files (see :mod:`manykernels.datasets`).
+        Folder of the data files (see `manykernels.datasets`).
 
     Returns
     -------
@@ -126,12 +114,6 @@ def load_tcga_breast(data_dir: PathLike | None = None) -> Bunch:
         ``views_test``: dict of (70, .) arrays ``mrna``, ``mirna``; ``target`` and
         ``target_test``: strings Basal, Her2, LumA; ``samples``, ``samples_test``,
         ``feature_names`` (dict of lists), ``DESCR``.
-
-    Examples
-    --------
-    >>> from manykernels.datasets import load_tcga_breast
-    >>> list(load_tcga_breast().views_test)  # doctest: +SKIP
-    ['mrna', 'mirna']
     """
     parts = ("samples", "subtype")
     names = [f"{view}_{kind}" for view in TCGA_VIEWS for kind in ("train", "features")]

@@ -1,4 +1,4 @@
-"""The best products seen so far."""
+"""The best products of a search, and bounds on the others."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ from typing import NamedTuple
 import numpy as np
 
 from manykernels.base.arrays import Array
-from manykernels.products.base import BaseKernels, RankOneKernels
+from manykernels.products.base import (
+    BaseKernels,
+    RankOneKernels,
+    multiply_columns,
+)
 from manykernels.products.indices import Product
 
 
-class Tile(NamedTuple):
+class ProductTile(NamedTuple):
     """Values of prefix + (row + j, column + k) in values[j, k]."""
 
     prefix: Product
@@ -21,20 +25,22 @@ class Tile(NamedTuple):
 
 
 class Prices(NamedTuple):
-    """The best products found, and a bound on all of them."""
+    """The best products, and a bound on all others."""
 
     products: list[Product]  # best first
     energies: Array  # a' K a / rho^2
     largest: float  # at least the largest of all products
-    power_sum: float | None  # sum of energies^(q/2) over all, where they were all seen
+    power_sum: (
+        float | None
+    )  # of energies^(q/2) over all products; None unless exhaustive
 
 
 class ExactEnergies:
-    """Energies of a few normalized products in double precision."""
+    """Energies of the best normalized products, computed again in double precision."""
 
     def __init__(self, base: BaseKernels, coef: Array, rounding: float) -> None:
         self.base, self.coef = base, coef
-        # What the value of a product that was not computed again may lack.
+        # Largest rounding error of a value in single precision.
         self.rounding = rounding * float(np.linalg.norm(coef)) * np.sqrt(len(coef))
 
     def energies(
@@ -49,7 +55,7 @@ class ExactEnergies:
 
 
 class BestProducts:
-    """The largest energies seen so far, and a sum of powers over all of them."""
+    """The largest energies so far, and a sum of powers over all products."""
 
     def __init__(
         self, base: BaseKernels, rho: Array, top: int, power: float | None
@@ -61,22 +67,22 @@ class BestProducts:
         self._sum = 0.0
 
     def twin(self) -> BestProducts:
-        """An empty one with the same settings."""
+        """Return an empty collection with the same settings."""
         return BestProducts(self._base, self._rho, self.top, self._power)
 
     @property
     def sums_powers(self) -> bool:
-        """Whether it has to see all products, not only the best."""
+        """Whether a search must add all products, not only the best."""
         return self._power is not None
 
     def merge(self, other: BestProducts) -> None:
-        """Take in what another has seen of other products."""
+        """Add the products of another collection, which are other products."""
         self._best |= other._best
         self._sum += other._sum
         self._shrink()
 
     def add_values(self, products: list[Product], values: Array, degree: int) -> None:
-        """Products of one degree with their inner products."""
+        """Add products of one degree by their inner products."""
         energies = self._base.energies(values) / self._rho[degree] ** 2
         if self._power is not None:
             self._sum += float((energies**self._power).sum())
@@ -84,8 +90,8 @@ class BestProducts:
             self._best[products[i]] = float(energies[i])
         self._shrink()
 
-    def add_tile(self, tile: Tile) -> None:
-        """Continuations by two factors; those below the diagonal come twice."""
+    def add_tile(self, tile: ProductTile) -> None:
+        """Add continuations by two factors; those below the diagonal are doubles."""
         square = float(self._rho[len(tile.prefix) + 2]) ** 2
         if self._power is not None:
             self._sum += self._tile_sum(tile, square, self._power)
@@ -104,7 +110,7 @@ class BestProducts:
             self._best[product] = float(energy)
         self._shrink()
 
-    def _tile_sum(self, tile: Tile, square: float, power: float) -> float:
+    def _tile_sum(self, tile: ProductTile, square: float, power: float) -> float:
         height = len(tile.values)
         powers = (self._base.energies(tile.values) / square) ** power
         inside = np.triu(powers[:, :height]).sum() + powers[:, height:].sum()
@@ -120,7 +126,7 @@ class BestProducts:
         return sorted(self._best.items(), key=lambda item: (-item[1], item[0]))
 
     def prices(self, bound: float) -> Prices:
-        """What was found, best first."""
+        """Return the result of the search, best product first."""
         best = self._sorted()[: self.top]
         slack, rounding = 1.0, 0.0
         if self.exact is not None:
@@ -131,3 +137,30 @@ class BestProducts:
         largest = max([bound, *(slack * np.square(np.sqrt(energies[:1]) + rounding))])
         total = None if self._power is None else self._sum
         return Prices([product for product, _ in best], energies, largest, total)
+
+
+class PrefixBounds:
+    """Upper bounds of the energies of all products that begin with a prefix.
+
+    These energies are non-negative and sum to a' (K_prefix * S^left) a, and no entry
+    of such a product exceeds that of the prefix times the largest of its row.
+    """
+
+    def __init__(
+        self, base: BaseKernels, rho: Array, coef: Array, weighted: Array
+    ) -> None:
+        self.base, self.rho, self.coef, self.weighted = base, rho, coef, weighted
+        # Of features with unit mean square only the Cauchy-Schwarz bound is known.
+        self.normalized = base.normalized
+        self.powers = [] if self.normalized else base.power_sums(len(rho) - 1)
+        self.largest = np.abs(base.columns).max(axis=1)
+
+    def of(self, prefix: Product, degree: int) -> float:
+        if self.normalized:
+            energy = len(self.coef) * float(self.coef @ self.coef)
+            return energy / float(self.rho[degree]) ** 2
+        left = degree - len(prefix)
+        v = np.abs(self.weighted * multiply_columns(self.base.columns, prefix))
+        by_entries = self.base.energies(np.array([v @ self.largest**left]))[0]
+        by_sum = self.base.energy_sum(self.coef, prefix, self.powers[left])
+        return float(min(by_entries, by_sum)) / float(self.rho[degree]) ** 2

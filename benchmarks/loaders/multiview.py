@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import scipy.sparse as sp
 from sklearn.utils import Bunch
 
-from manykernels.datasets._files import DataFile, PathLike, read_arrays, readable
+from loaders.files import read_arrays
+from manykernels.datasets.download import DataFile, PathLike, readable
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ def load_multiview(name: str, data_dir: PathLike | None = None) -> Bunch:
         "citeseer", "movies", "orl", "reuters1200", "scene15", "webkb" or
         "wikipedia".
     data_dir : path, optional
-        Folder of the data files (see :mod:`manykernels.datasets`).
+        Folder of the data files (see `manykernels.datasets`).
 
     Returns
     -------
@@ -82,12 +83,6 @@ def load_multiview(name: str, data_dir: PathLike | None = None) -> Bunch:
         ``views``: dict of float32 tables with the same rows, CSR where few entries
         differ from zero; ``target``: whole numbers as in the source;
         ``feature_names`` (dict of lists), ``DESCR``.
-
-    Examples
-    --------
-    >>> from manykernels.datasets import load_multiview
-    >>> list(load_multiview("webkb").views)  # doctest: +SKIP
-    ['links', 'words']
     """
     if name not in MULTIVIEW:
         raise ValueError(

@@ -15,17 +15,20 @@ from manykernels.inputs.parameters import SEARCH, check_parameters
 from manykernels.products.base import BaseKernels, RankOneKernels
 from manykernels.products.indices import Product
 from manykernels.products.pricing import AFFORDABLE, Pricing
-from manykernels.products.problem import ProductExpansion, ProductProblem
-from manykernels.products.restricted import (
+from manykernels.products.product_problem import ProductExpansion, ProductProblem
+from manykernels.products.sparse.product_working_sets import (
+    ProductWorkingSet,
     Restricted,
-    WorkingSet,
     working_set,
 )
 from manykernels.solvers.loop import Callback, Iterate, SolveResult, State, run
 
-FACTOR = 10.0**0.5  # between neighboring C on the way to a large one
-SINGLE_TOL = 1e-3  # relative gap that looks in single precision can prove
-LOOSE = 0.2  # violation that is small enough to go on to the next C
+# Relative gap that searches in single precision can certify: their rounding adds less.
+FLOAT32_SEARCH_TOL = 1e-3
+# On the way to a large C, which grows by this factor, an optimum is good enough for the
+# next C when no product violates its condition by more than this share.
+C_GROWTH = 10.0**0.5
+PATH_VIOLATION_SHARE = 0.2
 
 
 @storable
@@ -33,11 +36,11 @@ LOOSE = 0.2  # violation that is small enough to go on to the next C
 class ColumnGeneration:
     r"""Add the products that violate :math:`a^\top K_i a / \rho_i^2 \le \|w\|^2`.
 
-    Every round re-optimizes the weights of all products found so far and then looks
-    at all the others. A search from nothing passes through smaller C first: products
-    enter in the order of their importance, so that few have to leave again. The
-    largest a' K_i a / rho_i^2 also gives the dual value: while the search is
-    exhaustive, the duality gap is that of all products, not only of those in use.
+    Every round re-optimizes the weights of all products found so far and then searches
+    all others. From an empty list, smaller values of C come first: products enter in
+    the order of their importance, so that few leave again. The largest
+    a' K_i a / rho_i^2 also gives the dual value: while the search is exhaustive, the
+    duality gap is that of all products, not only of those in use.
 
     Parameters
     ----------
@@ -48,8 +51,8 @@ class ColumnGeneration:
     top : int
         Products added in a round at most.
     affordable : float
-        Multiply-adds of a look at all products, beyond which it becomes a branch and
-        bound search of that length; see :class:`Pricing`.
+        Multiply-adds of an exhaustive search. Where it needs more, it becomes a branch
+        and bound search of that length; see :class:`Pricing`.
     memory_limit : int or str, optional
         Bytes for blocks of products.
 
@@ -74,24 +77,23 @@ class ColumnGeneration:
     memory_limit: int | str | None = None
 
     def __post_init__(self) -> None:
-        """Validate what every search asks for."""
         check_parameters(self, SEARCH)
 
     def pricing(self, problem: ProductProblem) -> Pricing:
-        """The oracle over all products of a problem."""
+        """Return the pricing oracle over all products of a problem."""
         return Pricing(
             problem.base,
             np.asarray(problem.rho, dtype=float),
             problem.least_degree,
             self.affordable,
             self.memory_limit,
-            single=self.tol >= SINGLE_TOL,
+            single=self.tol >= FLOAT32_SEARCH_TOL,
         )
 
     def solve(
         self,
         problem: ProductProblem,
-        start: WorkingSet | None = None,
+        start: ProductWorkingSet | None = None,
         callback: Callback | None = None,
         pricing: Pricing | None = None,
     ) -> SolveResult:
@@ -118,13 +120,13 @@ class ColumnGeneration:
 
 
 class ColumnSearch:
-    """The working set and the C of one run, which grows up to that of the problem."""
+    """State of a run: the working set, and a C that grows up to the problem's."""
 
     def __init__(
         self,
         settings: ColumnGeneration,
         problem: ProductProblem,
-        known: WorkingSet,
+        known: ProductWorkingSet,
         pricing: Pricing,
     ) -> None:
         self.settings, self.problem, self.known = settings, problem, known
@@ -132,14 +134,14 @@ class ColumnSearch:
         self.C = problem.C if known.products else self._first_C()
 
     def _first_C(self) -> float:
-        """A C at which one or two terms suffice, where many would be costly."""
+        """Return a C at which one or two terms suffice."""
         base = self.problem.base
         if not isinstance(base, RankOneKernels):
             return self.problem.C
         return min(smallest_C(base), self.problem.C)
 
     def iterates(self) -> Iterator[Iterate]:
-        """One line a round: solve on the working set, then price all products."""
+        """Solve on the working set, then price all products, round after round."""
         problem = self.problem
         for _ in range(self.settings.max_iter):
             solution = self.known.solve(self.C)
@@ -167,8 +169,8 @@ class ColumnSearch:
             added = self.known.add(new[: self.settings.top])
             if not added and self.C == problem.C:
                 return
-            if not added or prices.largest <= (1.0 + LOOSE) * allowed:
-                self.C = min(FACTOR * self.C, problem.C)
+            if not added or prices.largest <= (1.0 + PATH_VIOLATION_SHARE) * allowed:
+                self.C = min(C_GROWTH * self.C, problem.C)
 
     def state(self) -> State:
         return {

@@ -1,4 +1,7 @@
-"""Find data files on disk, and download those that have a public original."""
+"""Find data files on disk, and download those that have a public original.
+
+`DataFile`, `locate` and `readable` also serve the loaders of ``benchmarks/loaders``.
+"""
 
 import gzip
 import hashlib
@@ -12,17 +15,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.request import urlopen
 
-import numpy as np
-
 ENVIRONMENT_VARIABLE = "MANYKERNELS_DATA"
-TIMEOUT = 30.0  # seconds without an answer from the server
+SERVER_TIMEOUT = 30.0  # seconds without an answer
+# What gzip, zip, NumPy and the parsers raise for broken bytes.
+DAMAGE = (OSError, EOFError, ValueError, LookupError, zlib.error, zipfile.BadZipFile)
 
 PathLike = str | os.PathLike[str]
-
-
-def first_part(parts: Sequence[bytes]) -> bytes:
-    """Keep a single downloaded file as it is."""
-    return parts[0]
 
 
 @dataclass(frozen=True)
@@ -32,7 +30,7 @@ class DataFile:
     Parameters
     ----------
     path : str
-        Place inside the data folder, e.g. ``"mnist/t10k-labels-idx1-ubyte.gz"``.
+        Path inside the data folder, e.g. ``"mnist/t10k-labels-idx1-ubyte.gz"``.
     urls : tuple of str
         Addresses of the public originals; empty when there is none.
     convert : callable
@@ -43,7 +41,7 @@ class DataFile:
 
     path: str
     urls: tuple[str, ...] = ()
-    convert: Callable[[Sequence[bytes]], bytes] = first_part
+    convert: Callable[[Sequence[bytes]], bytes] = b"".join
     sha256: str | None = None
 
 
@@ -58,7 +56,7 @@ def data_root(data_dir: PathLike | None = None) -> Path:
 
 
 def locate(file: DataFile, data_dir: PathLike | None = None) -> Path:
-    """Path of the file on disk; downloads it first if it is not there yet."""
+    """Path of the file on disk; download it first if it is missing."""
     path = data_root(data_dir) / file.path
     if path.is_file():
         return path
@@ -68,34 +66,28 @@ def locate(file: DataFile, data_dir: PathLike | None = None) -> Path:
             f"put the file {path.name} into {path.parent}, or name the folder that "
             f"holds {file.path} with data_dir or {ENVIRONMENT_VARIABLE}."
         )
-    _write(path, _checked(file, _download(file, path)))
+    _write(path, _download(file, path))
     return path
 
 
-def _download(file: DataFile, path: Path) -> list[bytes]:
-    """Raw bytes of every public original."""
+def _download(file: DataFile, path: Path) -> bytes:
+    """Content of the file, converted from its public originals and verified."""
+    parts = []
     try:
-        return [_read_url(url) for url in file.urls]
+        for url in file.urls:
+            with urlopen(url, timeout=SERVER_TIMEOUT) as response:
+                parts.append(bytes(response.read()))
     except OSError as error:  # URLError and time-outs are OSErrors
         raise FileNotFoundError(
             f"{path} was not found and could not be downloaded from "
             f"{' '.join(file.urls)} ({error}): go online, or name the folder that "
             f"holds {file.path} with data_dir or {ENVIRONMENT_VARIABLE}."
         ) from error
-
-
-def _read_url(url: str) -> bytes:
-    with urlopen(url, timeout=TIMEOUT) as response:
-        return bytes(response.read())
-
-
-def _checked(file: DataFile, parts: Sequence[bytes]) -> bytes:
-    """Content of the file, converted from its originals and verified."""
     with readable(" ".join(file.urls)):
         content = file.convert(parts)
-        found = hashlib.sha256(content).hexdigest()
-        if file.sha256 not in (None, found):
-            raise ValueError(f"sha256 is {found}, expected {file.sha256}")
+        digest = hashlib.sha256(content).hexdigest()
+        if file.sha256 not in (None, digest):
+            raise ValueError(f"sha256 is {digest}, expected {file.sha256}")
     return content
 
 
@@ -121,30 +113,8 @@ def readable(source: PathLike) -> Iterator[None]:
     """Turn whatever a damaged file raises into one sentence that names it."""
     try:
         yield
-    except (OSError, EOFError, ValueError, LookupError) as error:
-        reason: Exception = error
-    except (zlib.error, zipfile.BadZipFile) as error:
-        reason = error
-    else:
-        return
-    raise ValueError(
-        f"{source} is damaged or not in the expected format ({reason}): "
-        "replace it, or delete the local copy and load again."
-    ) from reason
-
-
-def read_lines(file: DataFile, data_dir: PathLike | None = None) -> list[str]:
-    """Non-empty lines of a gzipped text file."""
-    path = locate(file, data_dir)
-    with readable(path):
-        text = gzip.decompress(path.read_bytes()).decode("ascii")
-    return [line for line in text.splitlines() if line.strip()]
-
-
-def read_arrays(
-    file: DataFile, names: Sequence[str], data_dir: PathLike | None = None
-) -> dict[str, np.ndarray]:
-    """Named arrays of an npz file; pickled objects are never read."""
-    path = locate(file, data_dir)
-    with readable(path), np.load(path, allow_pickle=False) as archive:
-        return {name: archive[name] for name in names}
+    except DAMAGE as error:
+        raise ValueError(
+            f"{source} is damaged or not in the expected format ({error}): "
+            "replace it, or delete the local copy and load again."
+        ) from error

@@ -12,11 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 from manykernels.base.arrays import Array
 from manykernels.inputs.parameters import Number, Whole, check_values, choose_generator
 from manykernels.losses.one_score import Logistic, ScoreLoss, SquaredError
+from manykernels.products.coefficients import original_scale
 from manykernels.products.indices import product_name
-from manykernels.products.model import term_kind
-from manykernels.products.output.coefficients import original_scale
 from manykernels.products.polynomial_mkl import PolynomialMKL
 from manykernels.products.preparing import check_X
+from manykernels.products.product_models import term_kind
 
 NEWTON_STEPS = 50
 

@@ -1,4 +1,4 @@
-"""One call from a problem to a model: which algorithm, which C."""
+"""Fit a model over products: choose the algorithm and C."""
 
 from __future__ import annotations
 
@@ -11,30 +11,28 @@ import numpy as np
 from manykernels.base.machine import one_blas_thread
 from manykernels.inputs.parameters import seeded
 from manykernels.products.base import RankOneKernels
-from manykernels.products.choosing.choice import Choice
-from manykernels.products.column_generation import ColumnGeneration
-from manykernels.products.fitted import (
+from manykernels.products.fitted_products import (
     FittedProducts,
     from_expansion,
     from_terms,
     scores_of,
 )
 from manykernels.products.mirror_descent import RandomizedMirrorDescent
-from manykernels.products.path import SparsePath
-from manykernels.products.problem import ProductExpansion, ProductProblem
-from manykernels.products.refit import Refit
+from manykernels.products.product_problem import ProductExpansion, ProductProblem
+from manykernels.products.sparse.choice import Choice
+from manykernels.products.sparse.column_generation import ColumnGeneration
+from manykernels.products.sparse.refit import Refit
+from manykernels.products.sparse.sparse_path import SparsePath
 from manykernels.solvers.loop import Callback, SolveResult
 
-GRID = tuple(10.0**k for k in range(-2, 5))
-SHARE = 0.2
-LEAST_ROWS = 10  # with fewer there is nothing to leave out
+HOLDOUT_C_GRID = tuple(10.0**k for k in range(-2, 5))
 
 
 def holdout_C(
     problem: ProductProblem,
     solve: Callable[[ProductProblem], SolveResult],
     rng: np.random.Generator,
-    grid: tuple[float, ...] = GRID,
+    grid: tuple[float, ...] = HOLDOUT_C_GRID,
 ) -> float:
     """The C of the grid with the least loss on a fifth of the rows.
 
@@ -47,17 +45,17 @@ def holdout_C(
     grid : tuple of float
     """
     n = problem.n_rows
-    if n < LEAST_ROWS:
+    if n < 10:  # too few to hold any out
         return 1.0
-    order = rng.permutation(n)
-    left_out, kept = order[: int(SHARE * n)], order[int(SHARE * n) :]
+    order, n_held = rng.permutation(n), n // 5
+    held_out, kept = order[:n_held], order[n_held:]
     losses = []
     for C in grid:
         result = solve(replace(problem.take(kept), C=C))
         assert isinstance(result.model, ProductExpansion)
-        scores = scores_of(problem, result.model, left_out, kept)
-        loss = problem.loss.take(left_out)
-        losses.append(float(loss.value(scores, problem.target[left_out]).mean()))
+        scores = scores_of(problem, result.model, held_out, kept)
+        loss = problem.loss.take(held_out)
+        losses.append(float(loss.value(scores, problem.target[held_out]).mean()))
         if result.stopped:
             break
     return grid[int(np.argmin(losses))]
@@ -103,7 +101,7 @@ class ProductFit:
         solver = self._seeded_solver(problem.p, rng)
         with one_blas_thread():
             if isinstance(solver, ColumnGeneration):
-                return self._sparse(solver, problem, callback, rng)
+                return self._by_column_generation(solver, problem, callback, rng)
             if self.C == "bic":
                 raise ValueError(
                     "C='bic' is a criterion for the lists of ColumnGeneration (p = 1), "
@@ -123,7 +121,7 @@ class ProductFit:
             )
         return seeded(self.solver, rng)
 
-    def _sparse(
+    def _by_column_generation(
         self,
         solver: ColumnGeneration,
         problem: ProductProblem,
@@ -131,7 +129,7 @@ class ProductFit:
         rng: np.random.Generator,
     ) -> FittedProducts:
         if isinstance(self.C, str):
-            return self._chosen(solver, problem, callback, rng)
+            return self._from_criterion(solver, problem, callback, rng)
         problem = replace(problem, C=float(self.C))
         result = solver.solve(problem, None, callback)
         if self.refit and isinstance(problem.base, RankOneKernels):
@@ -140,7 +138,7 @@ class ProductFit:
             return from_terms(problem, result, terms, solver)
         return from_expansion(problem, result, solver)
 
-    def _chosen(
+    def _from_criterion(
         self,
         solver: ColumnGeneration,
         problem: ProductProblem,

@@ -1,4 +1,4 @@
-"""What a fit over products found, and its scores on other rows."""
+"""A fit over products as terms with coefficients, and its scores on other rows."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 from manykernels.base.arrays import Array, Index
 from manykernels.products.base import RankOneKernels, inverse_sizes
 from manykernels.products.indices import Product
-from manykernels.products.problem import ProductExpansion, ProductProblem
-from manykernels.products.refit import Terms
+from manykernels.products.product_problem import ProductExpansion, ProductProblem
+from manykernels.products.sparse.refit import Terms
 from manykernels.solvers.loop import SolveResult
 
 
 @dataclass(frozen=True)
 class FittedProducts:
-    """What a fit found: the solution at C, and terms for rank-one kernels.
+    """The solution at one C, and its terms where kernels have rank one.
 
     Examples
     --------
@@ -25,14 +25,14 @@ class FittedProducts:
     >>> X = np.random.default_rng(0).normal(size=(60, 5))
     >>> y = 3.0 * X[:, 0] * X[:, 3]
     >>> problem = ProductProblem(RankOneKernels(X), y, np.ones(3), p=1)
-    >>> found = ProductFit().solve(problem)
-    >>> found.products, found.coefs.round(2).tolist()
+    >>> fitted = ProductFit().solve(problem)
+    >>> fitted.products, fitted.coefs.round(2).tolist()
     (((0, 3),), [3.0])
     """
 
     C: float
     result: SolveResult
-    solver: Any  # which found the result
+    solver: Any  # of the result
     products: tuple[Product, ...]
     weights: np.ndarray  # kernel weights, which sum to one
     coefs: np.ndarray | None  # one per product where kernels have rank one
@@ -41,7 +41,7 @@ class FittedProducts:
     criterion: float = 0.0  # less is better, where models are compared at all
 
     def beats(self, other: FittedProducts) -> bool:
-        """Whether it is to be preferred to a fit of the same rows that came first."""
+        """Whether this fit is preferred to an earlier one on the same rows."""
         return self.criterion < other.criterion
 
     @property

@@ -16,10 +16,12 @@ from manykernels.base.arrays import Array
 from manykernels.losses.one_score import ScoreLoss
 from manykernels.products.base import BaseKernels, RankOneKernels
 from manykernels.products.indices import Product
-from manykernels.products.problem import ProductExpansion, ProductProblem
+from manykernels.products.product_problem import ProductExpansion, ProductProblem
+from manykernels.products.sparse.quadratic_programs import newton_descent
 
-NEWTON_STEPS = 100
-MAX_CORRECTIONS = 6  # of a stale factor, before a fresh one is cheaper
+# Conjugate gradient steps with a factor of an earlier matrix, at O(n^2) each, beyond
+# which a new factorization is cheaper.
+MAX_STALE_FACTOR_STEPS = 6
 
 
 @dataclass(frozen=True)
@@ -102,18 +104,14 @@ class InnerSolver:
         With W the curvatures times C, a = b - W^1/2 B^-1 W^1/2 K b, B = I + W^1/2 K
         W^1/2 and b = W f - C loss'.
         """
-        coef = np.zeros_like(self.target) if self._last is None else self._last
-        best = self._finish(K, coef, 0.0)
-        for _ in range(NEWTON_STEPS):
-            aim = self._newton_point(K, best.scores)
-            found = self._towards(K, best, aim)
-            small = best.value - found.value <= 1e-11 * abs(best.value)
-            best = found if found.value < best.value else best
-            if small:
-                break
-        self._last = best.coef
+        start = np.zeros_like(self.target) if self._last is None else self._last
+        self._last = newton_descent(
+            lambda coef: self._finish(K, coef, 0.0).value,
+            lambda coef: self._newton_point(K, K @ coef),
+            start,
+        )
         # At the solution a = -C loss'(f), and so written it is always feasible.
-        dual = -self.C * self.loss.gradient(best.scores, self.target)
+        dual = -self.C * self.loss.gradient(K @ self._last, self.target)
         return self._finish(K, dual, 0.0)
 
     def _newton_point(self, K: Array, scores: Array) -> Array:
@@ -123,16 +121,6 @@ class InnerSolver:
         B.flat[:: len(K) + 1] += 1.0
         factor = cho_factor(B, lower=True, overwrite_a=True, check_finite=False)
         return np.asarray(b - root * cho_solve(factor, root * (K @ b)))
-
-    def _towards(self, K: Array, here: Inner, aim: Array) -> Inner:
-        """The first of the steps 1, 1/2, 1/4, ... that lowers the value."""
-        step, found = 1.0, here
-        while step > 1e-6:
-            found = self._finish(K, here.coef + step * (aim - here.coef), 0.0)
-            if found.value <= here.value:
-                return found
-            step *= 0.5
-        return here
 
     def _finish(self, K: Array, coef: Array, intercept: float) -> Inner:
         smooth = K @ coef
@@ -154,7 +142,7 @@ def _corrected(
     enough = 1e-10 * np.linalg.norm(sides, axis=0)
     direction = np.zeros_like(sides)
     before = np.ones(sides.shape[1])
-    for step in range(MAX_CORRECTIONS):
+    for step in range(MAX_STALE_FACTOR_STEPS):
         if np.all(np.linalg.norm(residual, axis=0) <= enough):
             return solved
         preconditioned = cho_solve(factor, residual, check_finite=False)

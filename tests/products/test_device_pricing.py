@@ -10,7 +10,7 @@ from sklearn import config_context
 
 import manykernels as mk
 from manykernels.products import ColumnGeneration, Pricing, RankOneKernels
-from manykernels.products.pricing import device as looks_module
+from manykernels.products.pricing import device_pricing
 from tests.device.devices import DEVICES, cuda, every_device, require_torch
 from tests.products.toys import BASES, columns, energies
 
@@ -61,16 +61,16 @@ def test_normalized_products_with_a_flat_one(device, around_mean, single):
 def test_little_memory_means_more_and_smaller_batches(device, monkeypatch):
     base = RankOneKernels(columns(3000, 6), normalized=True)
     seen = []
-    known = looks_module.DeviceLooks._products
+    known = device_pricing.DevicePricing._products
 
     def counted(self, rows, batch, v, first, squared=False):
-        seen.append((len(batch), self._entries(len(batch) * (6 - first))))
+        seen.append((len(batch), self._piece_rows(len(batch) * (6 - first))))
         return known(self, rows, batch, v, first, squared)
 
-    monkeypatch.setattr(looks_module.DeviceLooks, "_products", counted)
+    monkeypatch.setattr(device_pricing.DevicePricing, "_products", counted)
     here, there, _ = both(base, device, RHO, memory_limit="3KB")
     assert there.products == here.products
-    least = looks_module.LEAST_ENTRIES
+    least = device_pricing.MIN_PIECE_ROWS
     assert {size for size, _ in seen} == {1} and {n for _, n in seen} == {least}
     seen.clear()
     both(base, device, RHO, memory_limit="1GB")
@@ -106,9 +106,9 @@ def test_a_card_keeps_to_the_limit(rows, limit):
 def test_sizes_are_computed_once(device, monkeypatch):
     base = RankOneKernels(columns(30, 6), True, device=device)
     calls = []
-    known = looks_module.DeviceLooks._products
+    known = device_pricing.DevicePricing._products
     monkeypatch.setattr(
-        looks_module.DeviceLooks,
+        device_pricing.DevicePricing,
         "_products",
         lambda *args, **options: calls.append(1) or known(*args, **options),
     )

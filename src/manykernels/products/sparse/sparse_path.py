@@ -9,25 +9,27 @@ from typing import NamedTuple
 import numpy as np
 
 from manykernels.products.base import RankOneKernels
-from manykernels.products.column_generation import ColumnGeneration, smallest_C
-from manykernels.products.machine import combined
-from manykernels.products.problem import ProductExpansion, ProductProblem
-from manykernels.products.refit import Refit, Terms, extended_bic
-from manykernels.products.restricted import working_set
+from manykernels.products.inner_problem import combined
+from manykernels.products.product_problem import ProductExpansion, ProductProblem
+from manykernels.products.sparse.column_generation import ColumnGeneration, smallest_C
+from manykernels.products.sparse.product_working_sets import working_set
+from manykernels.products.sparse.refit import Refit, Terms, extended_bic
 from manykernels.solvers.loop import (
     Callback,
     InterruptedFitWarning,
     SolveResult,
 )
 
-FACTOR = 2.0  # between neighboring C
-STEPS = 45
-PATIENCE = 2  # steps that bring more terms and no better criterion
-PATIENCE_WITH_SHRINKAGE = 8  # where lists are judged as they are, not fitted again
-ROUGH = 1e-2  # relative gap that is enough to see which terms there are
+# Relative gap at which the active terms of a path no longer change: fits that are only
+# compared stop there.
+PATH_TOL = 1e-2
+# The path ends after so many values of C with more terms and no better criterion, or
+# more where terms are not refitted, because shrinkage hides what they explain.
+PATH_PATIENCE = 2
+SHRUNKEN_PATH_PATIENCE = 8
 
 
-class Point(NamedTuple):
+class SparsePathPoint(NamedTuple):
     """One C of the path."""
 
     C: float
@@ -36,13 +38,13 @@ class Point(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ChosenPoint:
     """The solution at the chosen C, and its terms fitted again without shrinkage."""
 
     problem: ProductProblem
     result: SolveResult
     terms: Terms | None  # None where kernels are not of rank one
-    path: list[Point]
+    path: list[SparsePathPoint]
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ class SparsePath:
 
     def solve(
         self, problem: ProductProblem, callback: Callback | None = None
-    ) -> Chosen:
+    ) -> ChosenPoint:
         """The best point of the path; Ctrl-C and the callback end it early."""
         walk = PathWalk(self.solver, problem, callback)
         try:
@@ -99,7 +101,7 @@ class PathWalk:
         self.solver, self.problem, self.callback = solver, problem, callback
         self.known = working_set(problem)
         self.pricing = solver.pricing(problem)
-        self.points: list[Point] = []
+        self.points: list[SparsePathPoint] = []
         self.best: tuple[float, ProductProblem, SolveResult, Terms | None] | None = None
         self.refit: Refit | None = None
         self.since = 0
@@ -108,9 +110,9 @@ class PathWalk:
 
     def run(self) -> None:
         C = smallest_C(self.problem.base)
-        for _ in range(STEPS):
+        for _ in range(45):  # ends far beyond any C that rounding allows
             problem = replace(self.problem, C=C)
-            result = self._solve(problem, max(self.solver.tol, ROUGH))
+            result = self._solve(problem, max(self.solver.tol, PATH_TOL))
             model = result.model
             assert isinstance(model, ProductExpansion)
             self._consider(problem, result, model)
@@ -119,7 +121,7 @@ class PathWalk:
                 break
             if self._exact():
                 break
-            C *= FACTOR
+            C *= 2.0
         self._finish()
 
     def _solve(self, problem: ProductProblem, tol: float) -> SolveResult:
@@ -145,8 +147,8 @@ class PathWalk:
     def _worsens(self) -> bool:
         """Whether terms were found, and more of them do not pay."""
         if self.refit is None:
-            return self.since >= PATIENCE_WITH_SHRINKAGE
-        return self.since >= PATIENCE and self._n_best() > 0
+            return self.since >= SHRUNKEN_PATH_PATIENCE
+        return self.since >= PATH_PATIENCE and self._n_best() > 0
 
     def _full(self, n_terms: int) -> bool:
         return n_terms > max(1, self.problem.n_rows // 4)
@@ -174,7 +176,7 @@ class PathWalk:
                 self._null(problem, result)
             found = self.refit.pruned(self.refit.strongest(model))
             criterion = found.criterion
-        self.points.append(Point(problem.C, len(model.products), criterion))
+        self.points.append(SparsePathPoint(problem.C, len(model.products), criterion))
         if self.best is None or criterion < self.best[0]:
             self.best = (criterion, problem, result, found)
             self.since = 0
@@ -208,7 +210,7 @@ class PathWalk:
             problem.n_products,
         )
 
-    def chosen(self) -> Chosen:
+    def chosen(self) -> ChosenPoint:
         assert self.best is not None
         _, problem, result, terms = self.best
-        return Chosen(problem, result, terms, self.points)
+        return ChosenPoint(problem, result, terms, self.points)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.utils import Bunch
 
-from manykernels.datasets._files import DataFile, PathLike, read_lines, readable
+from loaders.files import read_lines
+from manykernels.datasets.download import DataFile, PathLike, readable
 
 _SOURCE = "https://archive.ics.uci.edu/ml/machine-learning-databases/"
 
@@ -145,19 +146,13 @@ def load_uci(name: str, data_dir: PathLike | None = None) -> Bunch:
     name : str
         One of the names above.
     data_dir : path, optional
-        Folder of the data files (see :mod:`manykernels.datasets`).
+        Folder of the data files (see `manykernels.datasets`).
 
     Returns
     -------
     Bunch
         ``data`` (n_rows, n_features) float64, ``target`` (n_rows,) numbers or strings,
         ``target_names`` (the sorted classes), ``feature_names``, ``DESCR``.
-
-    Examples
-    --------
-    >>> from manykernels.datasets import load_uci
-    >>> load_uci("sonar").data.shape  # doctest: +SKIP
-    (208, 60)
     """
     if name not in TABLES:
         raise ValueError(f"name must be one of {', '.join(TABLES)}, got {name!r}.")

@@ -5,17 +5,10 @@ import hashlib
 import os
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from manykernels.datasets import _files
-from manykernels.datasets._files import (
-    DataFile,
-    data_root,
-    locate,
-    read_arrays,
-    read_lines,
-)
+from manykernels.datasets import download
+from manykernels.datasets.download import DataFile, data_root, locate
 
 
 def digest(content: bytes) -> str:
@@ -35,7 +28,7 @@ def test_data_root_prefers_argument_then_environment_then_cache(monkeypatch, tmp
 
 
 def test_file_on_disk_is_used_without_a_download(tmp_path, monkeypatch):
-    monkeypatch.setattr(_files, "urlopen", lambda *_, **__: pytest.fail("downloaded"))
+    monkeypatch.setattr(download, "urlopen", lambda *_, **__: pytest.fail("downloaded"))
     (tmp_path / "a.txt").write_bytes(b"here")
     assert locate(DataFile("a.txt", ("http://127.0.0.1/",)), tmp_path).is_file()
 
@@ -55,7 +48,7 @@ def test_download_converts_checks_packs_and_is_kept(tmp_path, serve, monkeypatch
     path = locate(file, tmp_path)
     assert gzip.decompress(path.read_bytes()) == b"one two"
     assert os.listdir(path.parent) == ["a.txt.gz"]  # no temporary file stays
-    monkeypatch.setattr(_files, "urlopen", lambda *_, **__: pytest.fail("again"))
+    monkeypatch.setattr(download, "urlopen", lambda *_, **__: pytest.fail("again"))
     assert locate(file, tmp_path) == path
 
 
@@ -83,7 +76,7 @@ def test_download_waits_a_limited_time(tmp_path, monkeypatch):
         seen["timeout"] = timeout
         raise TimeoutError("timed out")
 
-    monkeypatch.setattr(_files, "urlopen", time_out)
+    monkeypatch.setattr(download, "urlopen", time_out)
     with pytest.raises(FileNotFoundError, match="timed out"):
         locate(DataFile("a.txt", ("http://127.0.0.1/",)), tmp_path)
     assert 0 < seen["timeout"] <= 60
@@ -93,7 +86,7 @@ def test_interrupted_write_leaves_no_file(tmp_path, serve, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_files.os, "replace", interrupt)
+    monkeypatch.setattr(download.os, "replace", interrupt)
     with pytest.raises(KeyboardInterrupt):
         locate(DataFile("a.txt", tuple(serve(b"content"))), tmp_path)
     assert not list(tmp_path.iterdir())
@@ -103,31 +96,6 @@ def test_folder_that_cannot_be_written_is_named(tmp_path, serve):
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(PermissionError, match="name a writable folder"):
         locate(DataFile("a.txt", tuple(serve(b"x"))), tmp_path / "file")
-
-
-def test_damaged_gzip_is_named(tmp_path):
-    (tmp_path / "a.csv.gz").write_bytes(b"not gzip")
-    with pytest.raises(ValueError, match=r"a\.csv\.gz is damaged"):
-        read_lines(DataFile("a.csv.gz"), tmp_path)
-
-
-@pytest.mark.parametrize("content", [b"not npz", b"PK\x03\x04 cut off"])
-def test_damaged_npz_is_named(tmp_path, content):
-    (tmp_path / "a.npz").write_bytes(content)
-    with pytest.raises(ValueError, match=r"a\.npz is damaged"):
-        read_arrays(DataFile("a.npz"), ["y"], tmp_path)
-
-
-def test_missing_array_is_named(tmp_path):
-    np.savez(tmp_path / "a.npz", x=np.zeros(2))
-    with pytest.raises(ValueError, match=r"a\.npz is damaged .*y"):
-        read_arrays(DataFile("a.npz"), ["y"], tmp_path)
-
-
-def test_pickled_arrays_are_refused(tmp_path):
-    np.savez(tmp_path / "a.npz", y=np.array([{}], dtype=object))
-    with pytest.raises(ValueError, match="allow_pickle=False"):
-        read_arrays(DataFile("a.npz"), ["y"], tmp_path)
 
 
 def test_home_is_expanded(monkeypatch, tmp_path):

@@ -25,28 +25,37 @@ from manykernels.products.base import (
     inverse_sizes,
     multiply_columns,
 )
-from manykernels.products.indices import Product, allows, bar
-from manykernels.products.pricing.best import BestProducts, ExactEnergies, Prices, Tile
-from manykernels.products.pricing.bounds import PrefixBounds
-from manykernels.products.pricing.device import DeviceLooks
+from manykernels.products.indices import Product, allows, zero_disallowed
+from manykernels.products.pricing.best_products import (
+    BestProducts,
+    ExactEnergies,
+    PrefixBounds,
+    Prices,
+    ProductTile,
+)
+from manykernels.products.pricing.device_pricing import DevicePricing
 
-# Multiply-adds of one exhaustive look, some ten seconds on two cores.
+# Multiply-adds of an exhaustive search that are affordable: some ten seconds on two
+# cores.
 AFFORDABLE = 4e11
-DEVICE_SPEED = 100.0  # of a GPU's matrix products, in those of two cores
-THREADED_WORK = 1e7  # multiply-adds, below which threads are not worth their start
-MOST_SCALE_BYTES = 10**9
-SINGLE = 2.4e-7  # rounding of a sum in single precision, of the lengths of its factors
-TILE = 256  # base kernels; larger tiles compute more of the same by symmetry
+DEVICE_SPEEDUP = 100.0  # matrix products of a GPU, relative to two cores
+MIN_THREADED_WORK = 1e7  # multiply-adds; less is done before threads start
+MAX_REMEMBERED_SCALES_BYTES = 10**9
+# Rounding error of an inner product in single precision, relative to both lengths.
+FLOAT32_SUM_RTOL = 2.4e-7
+# Base kernels of a tile. Larger tiles hold more products twice, smaller ones make
+# matrix products too small for BLAS.
+PRICING_TILE = 256
 
 
 @dataclass
 class Pricing:
-    """Finds the products with the largest a' K_i a / rho_i^2.
+    """Find the products with the largest a' K_i a / rho_i^2.
 
-    Exhaustive while this takes at most `affordable` multiply-adds, and then with a
-    certificate: no product is larger. Otherwise branch and bound over prefixes, the
-    most promising first, until the same amount of work is done; what remains is
-    bounded, and `Prices.largest` holds the bound.
+    The search is exhaustive where this takes at most `affordable` multiply-adds, and
+    then a certificate: no other product is larger. Otherwise it is branch and bound
+    over prefixes, the most promising first, until as much work is done;
+    `Prices.largest` then also bounds the products that were not visited.
 
     Parameters
     ----------
@@ -59,8 +68,8 @@ class Pricing:
     memory_limit : int or str, optional
         Bytes for the blocks of one matrix product.
     single : bool
-        Look at normalized products in single precision, twice as fast; the best ones
-        are computed again, and the bound has room for the rounding of the others.
+        Search normalized products in single precision, which is twice as fast. The
+        best ones are computed again, and the bound allows for rounding of the others.
 
     Examples
     --------
@@ -89,20 +98,20 @@ class Pricing:
 
     @property
     def work(self) -> float:
-        """Multiply-adds of an exhaustive search, roughly, as the processor counts."""
+        """Multiply-adds of an exhaustive search on a processor of equal speed."""
         rows, r = self.base.columns.shape
         device = self.base.device
         fast = device is not None and device.seconds_per_value is not None
-        speed = DEVICE_SPEED if fast else 1.0
+        speed = DEVICE_SPEEDUP if fast else 1.0
         return float(rows * float(r) ** self.degree / max(self.degree, 1)) / speed
 
     @property
     def exhaustive(self) -> bool:
-        """Whether all products are looked at."""
+        """Whether all products are computed."""
         return self.degree <= 2 or self.work <= self.affordable
 
     def search(self, coef: Array, top: int, power: float | None = None) -> Prices:
-        """The `top` products for dual coefficients, as many as there are.
+        """Return the `top` products for dual coefficients.
 
         Parameters
         ----------
@@ -127,12 +136,14 @@ class Pricing:
             self.base, self.rho, top, power if self.exhaustive else None
         )
         if self.base.normalized:
-            found.exact = ExactEnergies(self.base, coef, SINGLE if self._single else 0)
+            found.exact = ExactEnergies(
+                self.base, coef, FLOAT32_SUM_RTOL if self._single else 0
+            )
         self._small(weighted, found)
         bound = 0.0
         with one_blas_thread():
             if self.degree >= 2 and self.exhaustive:
-                self._everything(weighted, found)
+                self._exhaust(weighted, found)
             elif self.degree >= 2:
                 bound = self._branch_and_bound(coef, weighted, found)
         return found.prices(bound)
@@ -143,54 +154,56 @@ class Pricing:
 
     @cached_property
     def _columns(self) -> Array:
-        """The columns in the precision of the looks."""
+        """The columns in the precision of the search."""
         columns = self.base.columns
         return np.asarray(columns, dtype=np.float32) if self._single else columns
 
     @cached_property
-    def _looks(self) -> DeviceLooks:
-        """Looks on the device of the base kernels, which keeps the columns."""
+    def _on_device(self) -> DevicePricing:
+        """The search on the device of the base kernels, which keeps the columns."""
         assert self.base.device is not None
-        return DeviceLooks(self.base, self.base.device, self._single, self.memory_limit)
+        return DevicePricing(
+            self.base, self.base.device, self._single, self.memory_limit
+        )
 
-    def _everything(self, weighted: Array, found: BestProducts) -> None:
-        """Every prefix, by the processor or on a device."""
+    def _exhaust(self, weighted: Array, found: BestProducts) -> None:
+        """Visit every prefix, on the processor or on a device."""
         limits = self.base.limits
         for degree in range(2, self.degree + 1):
             prefixes = [p for p in self._prefixes(degree) if allows(limits, p)]
             if self.base.device is None or found.sums_powers:
-                self._share(prefixes, weighted, found)
+                self._exhaust_in_threads(prefixes, weighted, found)
                 continue
             with self.base.device.said_when_full():
-                looks = self._looks.best(prefixes, weighted, found.top)
-                for products, values in looks:
+                batches = self._on_device.best(prefixes, weighted, found.top)
+                for products, values in batches:
                     found.add_values(products, values, degree)
 
-    def _share(
+    def _exhaust_in_threads(
         self, prefixes: list[Product], weighted: Array, found: BestProducts
     ) -> None:
-        """One prefix after the other, in threads of our own.
+        """Visit prefixes in threads, each with single-threaded BLAS.
 
         Threads of BLAS would wait for each other after each small product.
         """
         n_threads = min(available_threads(), len(prefixes))
-        if n_threads <= 1 or self.work < THREADED_WORK:
+        if n_threads <= 1 or self.work < MIN_THREADED_WORK:
             for prefix in prefixes:
-                self._look(prefix, weighted, found)
+                self._visit(prefix, weighted, found)
             return
         parts = [found.twin() for _ in range(n_threads)]
 
-        def look(k: int) -> None:
+        def visit(k: int) -> None:
             for prefix in prefixes[k::n_threads]:
-                self._look(prefix, weighted, parts[k])
+                self._visit(prefix, weighted, parts[k])
 
         with ThreadPoolExecutor(n_threads) as pool:
-            list(pool.map(look, range(n_threads)))
+            list(pool.map(visit, range(n_threads)))
         for part in parts:
             found.merge(part)
 
     def _small(self, weighted: Array, found: BestProducts) -> None:
-        """Degrees 0 and 1."""
+        """Visit the products of degrees 0 and 1."""
         if self.least_degree == 0:
             found.add_values([()], np.array([weighted.sum()]), 0)
         if self.degree >= 1:
@@ -210,27 +223,27 @@ class Pricing:
     def _prefixes(self, degree: int) -> Iterator[Product]:
         return combinations_with_replacement(range(self.base.n_base), degree - 2)
 
-    def _look(self, prefix: Product, weighted: Array, found: BestProducts) -> None:
+    def _visit(self, prefix: Product, weighted: Array, found: BestProducts) -> None:
         for tile in self._tiles(prefix, weighted):
             found.add_tile(tile)
 
-    def _tiles(self, prefix: Product, weighted: Array) -> Iterator[Tile]:
-        """All continuations of a prefix by two factors that are not smaller."""
+    def _tiles(self, prefix: Product, weighted: Array) -> Iterator[ProductTile]:
+        """Yield all continuations of a prefix by two factors that are not smaller."""
         columns = self._columns
         first = prefix[-1] if prefix else 0
         v = weighted * multiply_columns(self.base.columns, prefix)
         v = v.astype(columns.dtype, copy=False)
-        for row in range(first, self.base.n_base, TILE):
-            rows = slice(row, row + TILE)
+        for row in range(first, self.base.n_base, PRICING_TILE):
+            rows = slice(row, row + PRICING_TILE)
             values = self._product(columns[:, rows], columns[:, row:], v)
             if self.base.normalized:
                 values *= self._tile_scales(prefix, row)
             if self.base.limits is not None:
-                bar(values, prefix, row, self.base.limits)
-            yield Tile(prefix, row, row, values)
+                zero_disallowed(values, prefix, row, self.base.limits)
+            yield ProductTile(prefix, row, row, values)
 
     def _tile_scales(self, prefix: Product, row: int) -> NDArray[np.float32]:
-        """1 / size of the features of a tile, remembered if memory allows.
+        """Return 1 / size of the features of a tile, remembered if memory allows.
 
         They are the same in every search and cost as much as the values.
         """
@@ -251,7 +264,7 @@ class Pricing:
         """Means of the products of a tile."""
         assert isinstance(self.base, RankOneKernels)
         v = multiply_columns(columns, prefix) * self.base.shares
-        return self._product(columns[:, row : row + TILE], columns[:, row:], v)
+        return self._product(columns[:, row : row + PRICING_TILE], columns[:, row:], v)
 
     @cached_property
     def _block_bytes(self) -> int:
@@ -259,10 +272,10 @@ class Pricing:
 
     @cached_property
     def _scale_bytes(self) -> int:
-        return min(MOST_SCALE_BYTES, allowed_bytes(self.memory_limit) // 3)
+        return min(MAX_REMEMBERED_SCALES_BYTES, allowed_bytes(self.memory_limit) // 3)
 
     def _product(self, left: Array, right: Array, v: Array) -> Array:
-        """left' diag(v) right, over as many entries at a time as memory allows."""
+        """Return left' diag(v) right, in as many parts as memory needs."""
         per_row = 8 * left.shape[1]
         step = max(1024, self._block_bytes // per_row)
         if len(v) <= step:
@@ -276,21 +289,21 @@ class Pricing:
     def _branch_and_bound(
         self, coef: Array, weighted: Array, found: BestProducts
     ) -> float:
-        """Look at prefixes, the most promising first; bound on what was not seen."""
+        """Visit the most promising prefixes first; return a bound on all others."""
         rows, r = self.base.columns.shape
-        looks = max(1, int(self.affordable / (rows * float(r) * r)))
+        n_visits = max(1, int(self.affordable / (rows * float(r) * r)))
         bounds = PrefixBounds(self.base, self.rho, coef, weighted)
         queue: list[tuple[float, Product, int]] = [
             (-bounds.of((), d), (), d) for d in range(2, self.degree + 1)
         ]
         heapq.heapify(queue)
-        while queue and looks > 0:
+        while queue and n_visits > 0:
             bound, prefix, degree = heapq.heappop(queue)
             if -bound <= found.threshold:
                 return 0.0  # nothing left can be among the best
             if len(prefix) == degree - 2:
-                self._look(prefix, weighted, found)
-                looks -= 1
+                self._visit(prefix, weighted, found)
+                n_visits -= 1
                 continue
             for j in range(prefix[-1] if prefix else 0, r):
                 longer = (*prefix, j)

@@ -26,9 +26,10 @@ def test_same_seed_same_data_other_seed_other_data():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"n_train": 5}, "n_train must be a whole number of at least 10 and at most"),
-        ({"n_train": 20.5}, "n_train must be a whole number"),
-        ({"n_noise": -1}, "n_noise must be a whole number of at least 0, got -1"),
+        ({"n_train": 5}, "n_train must be a whole number of at least 10, got 5"),
+        ({"n_train": 20.5}, "n_train must be a whole number of at least 10, got 20.5"),
+        ({"n_train": 1790}, "n_train must be a whole number .* up to 1787, got 1790"),
+        ({"n_noise": -1}, "n_noise must be a non-negative whole number, got -1"),
     ],
 )
 def test_bad_counts(arguments, message):

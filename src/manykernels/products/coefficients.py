@@ -9,7 +9,7 @@ import numpy as np
 
 from manykernels.base.arrays import Array
 from manykernels.products.indices import Product, product_name
-from manykernels.products.model import ColumnScale, MonomialModel, term_kind
+from manykernels.products.product_models import ColumnScale, MonomialModel, term_kind
 
 Polynomial = dict[Product, Array]  # coefficients of every output by monomial
 

@@ -15,7 +15,7 @@ from manykernels.inputs.refusals import plain_refusals
 from manykernels.inputs.reporting import progress_callback
 from manykernels.inputs.whole import whole_or_nothing
 from manykernels.losses.one_score import SquaredError
-from manykernels.products.fitted import FittedProducts
+from manykernels.products.fitted_products import FittedProducts
 from manykernels.products.polynomial_mkl import PolynomialMKL
 from manykernels.products.preparing import (
     RULES,
@@ -30,7 +30,7 @@ from manykernels.products.preparing import (
     prepare,
     weighted,
 )
-from manykernels.products.problem import ProductProblem
+from manykernels.products.product_problem import ProductProblem
 
 
 class PolynomialMKLRegressor(RegressorMixin, PolynomialMKL):

@@ -5,7 +5,8 @@ from string import ascii_lowercase
 import numpy as np
 from sklearn.utils import Bunch
 
-from manykernels.datasets._files import DataFile, PathLike, read_arrays
+from loaders.files import read_arrays
+from manykernels.datasets.download import DataFile, PathLike
 
 OCR_LETTERS = DataFile("ocr_letters/ocr_letters.npz")
 
@@ -18,7 +19,7 @@ def load_ocr_letters(data_dir: PathLike | None = None) -> Bunch:
     Parameters
     ----------
     data_dir : path, optional
-        Folder of the data files (see :mod:`manykernels.datasets`).
+        Folder of the data files (see `manykernels.datasets`).
 
     Returns
     -------
@@ -26,13 +27,6 @@ def load_ocr_letters(data_dir: PathLike | None = None) -> Bunch:
         ``data``: list with one (length, 128) float32 array per word; ``target``: list
         with one (length,) int64 array per word, 0 = a to 25 = z; ``fold`` (n_words,):
         cross-validation fold 0-9; ``target_names``, ``feature_names``, ``DESCR``.
-
-    Examples
-    --------
-    >>> from manykernels.datasets import load_ocr_letters
-    >>> words = load_ocr_letters()  # doctest: +SKIP
-    >>> "".join(words.target_names[k] for k in words.target[0])  # doctest: +SKIP
-    'ommanding'
     """
     names = ("pixels_packed", "labels", "word_ptr", "fold")
     stored = read_arrays(OCR_LETTERS, names, data_dir)

@@ -1,1 +1,0 @@
-"""What a statistician reads of fitted terms."""
