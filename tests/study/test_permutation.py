@@ -112,8 +112,8 @@ def test_views_and_other_groups():
 def test_sample_weights_go_with_their_targets():
     weight = np.where(Y == "yes", 2.0, 1.0)
     some = Refits.of(MODEL, X, Y, weight, 1e-3, 0).with_targets_of(np.arange(60)[::-1])
-    np.testing.assert_array_equal(some.data.rows.weight, weight[::-1])
-    np.testing.assert_array_equal(some.data.rows.target, (Y == "yes")[::-1])
+    np.testing.assert_array_equal(some.data.targets.weight, weight[::-1])
+    np.testing.assert_array_equal(some.data.targets.target, (Y == "yes")[::-1])
 
 
 def test_threads_change_nothing():

@@ -54,10 +54,10 @@ def test_regression_halves_lose_their_own_mean():
     y = X[:, 0] + 5.0
     model = mk.MKLRegressor(PAIRS, p=1.5, random_state=0)
     part = Refits.of(model, X, y, None, 1e-6, 0).on(np.arange(30))
-    np.testing.assert_allclose(part.data.rows.target[:, 0], y[:30] - y[:30].mean())
+    np.testing.assert_allclose(part.data.targets.target[:, 0], y[:30] - y[:30].mean())
     plain = clone(model).set_params(fit_intercept=False)
     part = Refits.of(plain, X, y, None, 1e-6, 0).on(np.arange(30))
-    np.testing.assert_allclose(part.data.rows.target[:, 0], y[:30])
+    np.testing.assert_allclose(part.data.targets.target[:, 0], y[:30])
 
 
 def test_with_a_tiny_C_one_kernel_is_optimal_and_selected():

@@ -22,3 +22,20 @@ def quoted(value: Any, most: int = MOST) -> str:
     except Exception:  # whole numbers of thousands of digits, objects of any kind
         text = f"a {type(value).__name__} that cannot be shown"
     return text if len(text) <= most else text[: most - 3] + "..."
+
+
+def described(data: Any) -> str:
+    """Type, shape and sort of data that has a shape; others are quoted.
+
+    Examples
+    --------
+    >>> described([1, 2]), described("text")
+    ('list of length 2', "'text'")
+    """
+    name, shape = type(data).__name__, getattr(data, "shape", ())
+    if isinstance(shape, tuple) and shape:
+        kind = getattr(data, "dtype", None)
+        return f"{name} of shape {shape}" + ("" if kind is None else f", {kind}")
+    if isinstance(data, list | tuple):
+        return f"{name} of length {len(data)}"
+    return quoted(data, 60)

@@ -197,7 +197,7 @@ class Table(Floats):
         Floats(None).check(name, value.data, sizes)
 
 
-class Labels:
+class ClassLabels:
     """Different labels in rising order: numbers, booleans or text, at least `least`."""
 
     def __init__(self, size: Size = None, least: int = 2) -> None:

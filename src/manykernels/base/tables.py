@@ -10,6 +10,12 @@ import scipy.sparse as sp
 from manykernels.base.arrays import Selection
 
 
+def count_rows(X: Any) -> int:
+    """Rows of a table, of a stack, or of a list of matrices."""
+    first = X[0] if isinstance(X, list) and hasattr(X[0], "shape") else X
+    return int(first.shape[0] if hasattr(first, "shape") else len(first))
+
+
 def table_rows(table: Any, index: Selection) -> Any:
     """Rows by position.
 

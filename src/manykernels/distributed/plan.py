@@ -18,7 +18,7 @@ from sklearn.base import is_classifier
 from manykernels.banks import Storage
 from manykernels.banks.fingerprint import feed
 from manykernels.base.machine import parse_bytes
-from manykernels.base.tables import table_rows
+from manykernels.base.tables import count_rows, table_rows
 from manykernels.distributed.engine import Engine
 from manykernels.distributed.focus import Focus
 from manykernels.distributed.near import NearRows
@@ -166,14 +166,14 @@ class Plan:
         specs = estimator._specs(sample.X)
         X = estimator._check_X(sample.X, reset=True, min_rows=2, specs=specs)
         kept = self.targets.code(sample.y, sample.weight).kept
-        weight = row_weight(X, kept, sample.weight)
+        weight = row_weight(count_rows(X), kept, sample.weight)
         storage = Storage.of(estimator.storage, estimator._precision)
         data = (specs, estimator._prepare(X, weight), kept, self.seed, weight)
         kernels = estimator._fit_kernels(*data, storage)
         require_features(kernels)
         precise = Storage.of(estimator.storage, "float64")  # unless the user chose
-        rows = SimpleNamespace(weight=np.array([self.targets.largest]))
-        if storage != precise and estimator._rounding(kernels, rows) > estimator.tol:
+        largest = self.targets.largest
+        if storage != precise and estimator._rounding(kernels, largest) > estimator.tol:
             kernels = estimator._fit_kernels(*data, precise)
         return kernels.take(NO_ROWS)
 

@@ -11,15 +11,11 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from manykernels.inputs.data import (
-    TrainingLabels,
-    TrainingValues,
-    class_factors,
-    require_classes,
-)
-from manykernels.inputs.refusals import plain_refusals
 from manykernels.mkl.calibration import Temperature, fit_temperature
 from manykernels.mkl.models.model import SupportLabels
+from manykernels.targets import Labels as LabelsOf
+from manykernels.targets import Values
+from manykernels.targets.labels import class_factors, require_classes
 
 
 class Seen(NamedTuple):
@@ -130,7 +126,7 @@ class Labels(Targets):
         y, weight = _rows(y, weight)
         if not weight.any():
             return _nothing(np.empty(0, np.int64))
-        rows = TrainingLabels.of(y, y, weight, None, self.classes)
+        rows = LabelsOf.of(y, weight, classes=self.classes)
         weight = rows.weight * self.factors[rows.target]
         used = weight > 0.0
         return Coded(rows.kept[used], rows.target[used], weight[used])
@@ -163,7 +159,7 @@ class Numbers(Targets):
         y, weight = _rows(y, weight)
         if not weight.any():
             return Seen(len(y), 0.0, 0.0, np.empty(0), np.empty(0))
-        rows = TrainingValues.of(y, y, weight, center=False)
+        rows = Values.of(y, weight, center=False)
         sums = rows.weight @ rows.target
         axes = np.array([1 if rows.flat else 2])
         return Seen(len(y), weight.max(), weight.sum(), sums, axes)
@@ -182,7 +178,7 @@ class Numbers(Targets):
         y, weight = _rows(y, weight)
         if not weight.any():
             return _nothing(np.empty((0, self.n_outputs)))
-        rows = TrainingValues.of(y, y, weight, center=False)
+        rows = Values.of(y, weight, center=False)
         return Coded(rows.kept, rows.target - self.intercept, rows.weight)
 
     def store(self, estimator: Any, problem: Any, w: np.ndarray) -> None:
@@ -196,7 +192,6 @@ class Numbers(Targets):
         return len(self.intercept)
 
 
-@plain_refusals()
 def _rows(y: Any, weight: Any) -> tuple[np.ndarray, np.ndarray]:
     """Targets and weights of one partition as arrays."""
     y = np.asarray(y)

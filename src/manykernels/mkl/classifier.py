@@ -13,20 +13,16 @@ from manykernels.banks import Storage
 from manykernels.banks.base import support_of
 from manykernels.base.rooms import room
 from manykernels.base.stored import (
+    ClassLabels,
     Fields,
-    Labels,
     ListOf,
     Part,
     Real,
     require_all,
 )
+from manykernels.base.tables import count_rows
 from manykernels.inputs import reporting
-from manykernels.inputs.data import (
-    TrainingLabels,
-    check_same_classes,
-    first_classes,
-    require_finite_scores,
-)
+from manykernels.inputs.data import require_finite_scores
 from manykernels.inputs.foreign import as_it_came, is_partitioned
 from manykernels.inputs.parameters import (
     ReadBy,
@@ -38,7 +34,7 @@ from manykernels.inputs.whole import whole_or_nothing
 from manykernels.losses import Loss
 from manykernels.mkl.calibration import Temperature, calibrate_later, uncalibrated
 from manykernels.mkl.choices import CLASS_LOSSES, CLASS_SOLVERS, CLASSIFIER
-from manykernels.mkl.estimator import MKLEstimator, Training, row_weight
+from manykernels.mkl.estimator import MKLEstimator, row_weight
 from manykernels.mkl.models.model import SupportLabels
 from manykernels.mkl.models.nugget import fitted_model
 from manykernels.mkl.stream import (
@@ -47,10 +43,11 @@ from manykernels.mkl.stream import (
     OnlineStep,
     learns_online,
 )
-from manykernels.mkl.tasks import ClassTask
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Epoch, Problem, SolveResult
 from manykernels.solvers.budget import Budget
+from manykernels.targets import Labels
+from manykernels.targets.labels import check_same_classes, first_classes
 
 
 class MKLClassifier(ClassifierMixin, MKLEstimator):
@@ -190,7 +187,7 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
     history_: list[Any]  # Epoch or OnlineEpoch
     _stored: ClassVar[Fields] = {
         **MKLEstimator._stored,
-        "classes_": Labels("classes"),
+        "classes_": ClassLabels("classes"),
         "temperature_": Real(low=0.0, above=True),
         "objective_": Real(nan=True),
         "duality_gap_": Real(nan=True),
@@ -263,24 +260,23 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         data = self._read(X, y, sample_weight)
         problem = self._problem(data, float(self.p), float(self.C))
         start = None
-        if np.array_equal(data.rows.classes, getattr(self, "classes_", ())):
+        if np.array_equal(data.targets.classes, getattr(self, "classes_", ())):
             start = self._warm_start(data.kernels, problem)
         result = self._solve(data, problem, start)
         return self._finish(data, problem, result)
 
-    def _rows(self, X: Any, y: Any, sample_weight: Any) -> TrainingLabels:
-        owner = type(self).__name__
-        return TrainingLabels.of(X, y, sample_weight, self.class_weight, owner=owner)
-
-    def _problem(self, data: Training, p: float, C: float) -> Problem:
-        rows, n_classes, norm = data.rows, len(data.rows.classes), LpGroupNorm(p)
-        loss = self._make_loss()
-        return Problem(data.bank, rows.target, n_classes, loss, norm, C, rows.weight)
-
-    def _task(self, rows: TrainingLabels, scoring: Any, weighted: bool) -> ClassTask:
-        """What a search over p and C learns on some rows and predicts of others."""
-        target = (rows.classes, rows.target, rows.weight)
-        return ClassTask(*target, self._make_loss(), scoring, weighted)
+    def _read_targets(
+        self, n_rows: int, y: Any, sample_weight: Any, classes: Any = None
+    ) -> Labels:
+        return Labels.of(
+            y,
+            sample_weight,
+            n_rows=n_rows,
+            class_weight=self.class_weight,
+            classes=classes,
+            loss=self._make_loss(),
+            owner=type(self).__name__,
+        )
 
     def _make_loss(self) -> Loss:
         return CLASS_LOSSES[self.loss]() if isinstance(self.loss, str) else self.loss
@@ -293,7 +289,7 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         temperature: Temperature | None = None,
     ) -> Any:
         """Fitted attributes from the solution of a problem."""
-        rows, found = data.rows, result.model
+        rows, found = data.targets, result.model
         support = support_of(found.coef)
         self.classes_, self.support_ = rows.classes, rows.kept[support]
         self._model = fitted_model(data.kernels, data.bank.nugget, found)
@@ -336,9 +332,9 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         seed = draw_seed(self.random_state)
         specs = self._specs(X) if first else []
         X = self._check_X(X, reset=first, specs=specs or None)
-        rows = TrainingLabels.of(X, y, sample_weight, self.class_weight, classes)
+        rows = self._read_targets(count_rows(X), y, sample_weight, classes)
         if first:
-            weight = row_weight(X, rows.kept, sample_weight)
+            weight = row_weight(count_rows(X), rows.kept, sample_weight)
             data = (self._prepare(X, weight), rows.kept, seed, weight)
             kernels = self._fit_kernels(specs, *data, settings.storage)
             step = OnlineStep.first(kernels, rows, settings)

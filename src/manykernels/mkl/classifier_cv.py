@@ -136,10 +136,9 @@ feature_names_in_ : see MKLClassifier
         grid = Grid.of(self.ps, self.Cs)
         X, y, sample_weight, groups = self._in_order(X, y, sample_weight, groups)
         data = self._read(X, y, sample_weight)
-        rows = data.rows
-        task = self._task(rows, self.scoring, sample_weight is not None)
-        folds = make_folds(self.cv, rows.target, groups, rows.kept, True)
-        ((p, C),) = self._choose(grid, data, task, folds)
+        labels = data.targets
+        folds = make_folds(self.cv, labels.target, groups, labels.kept, True)
+        ((p, C),) = self._choose(grid, data, folds, sample_weight is not None)
         if self.refit:
             problem = self._problem(data, p, C)
             result = self._solve(data, problem)

@@ -24,6 +24,7 @@ from manykernels.base.stored import (
     Wholes,
     require_all,
 )
+from manykernels.base.tables import count_rows
 from manykernels.device import Device
 from manykernels.files import Saved, by_weight, certificate
 from manykernels.files.checkpoint import certified_anew, open_checkpoint
@@ -42,6 +43,7 @@ from manykernels.mkl.models.device import on_device
 from manykernels.mkl.models.model import BlockModel, FeatureModel, bytes_at_a_time
 from manykernels.mkl.models.nugget import NuggetModel
 from manykernels.mkl.reads import Presence, kernel_views, presence
+from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Auto, Expansion, Problem, SolveResult
 from manykernels.solvers.loop import require_whole
 from manykernels.solvers.regression.ridge import Ridge
@@ -75,7 +77,7 @@ class Training(NamedTuple):
 
     kernels: KernelSet
     bank: Bank
-    rows: Any  # TrainingLabels or TrainingValues
+    targets: Any  # Labels, Values or Times
     seed: int  # of everything random in this fit
     recipe: BankRecipe  # of the bank
 
@@ -83,8 +85,8 @@ class Training(NamedTuple):
 class MKLEstimator(Saved, RowsEstimator):
     """Steps of a fit that do not depend on what is predicted, and files.
 
-    Subclasses have the parameters named here and rules for them, say in `_rows` what
-    to learn from, and have a fitted `_model`.
+    Subclasses have the parameters named here and rules for them, read y in
+    `_read_targets`, and have a fitted `_model`.
     """
 
     _rules: ClassVar[Rules]
@@ -107,23 +109,25 @@ class MKLEstimator(Saved, RowsEstimator):
         X, y, sample_weight = self._in_order(X, y, sample_weight)
         specs = self._specs(X)
         X = self._check_X(X, reset=True, min_rows=2, specs=specs)
-        rows, seed = self._rows(X, y, sample_weight), draw_seed(self.random_state)
+        seed = draw_seed(self.random_state)
+        targets = self._read_targets(count_rows(X), y, sample_weight)
         storage = Storage.of(self.storage, self._precision)
-        weight = row_weight(X, rows.kept, sample_weight)
-        data = (specs, self._prepare(X, weight), rows.kept, seed, weight)
+        weight = row_weight(count_rows(X), targets.kept, sample_weight)
+        data = (specs, self._prepare(X, weight), targets.kept, seed, weight)
         kernels = self._fit_kernels(*data, storage, device)
+        largest = targets.weight.max()
         precise = Storage.of(self.storage, "float64")  # unless the user chose
-        if storage != precise and self._rounding(kernels, rows) > self.tol:
+        if storage != precise and self._rounding(kernels, largest) > self.tol:
             storage, kernels = precise, self._fit_kernels(*data, precise, device)
         with reporting.shown_log() if self.verbose else nullcontext():
             reporting.warn_if_long(kernels, device)
             nugget = None
             if getattr(self, "nugget", None) is not None:
-                nugget = weight[rows.kept]
+                nugget = weight[targets.kept]
             recipe = BankRecipe(kernels, storage, self.memory_limit, nugget)
             defer = getattr(self, "checkpoint", None) is None
             bank = recipe.build(device, defer)
-        return Training(kernels, bank, rows, seed, recipe)
+        return Training(kernels, bank, targets, seed, recipe)
 
     def _fit_kernels(
         self,
@@ -156,16 +160,19 @@ class MKLEstimator(Saved, RowsEstimator):
             kernels = fit(dtype=np.float64)
         return kernels.take(kept) if len(kept) < kernels.n_train else kernels
 
-    def _rounding(self, kernels: KernelSet, rows: Any) -> float:
+    def _rounding(self, kernels: KernelSet, largest_weight: float) -> float:
         """What float32 leaves uncertain of a row's score, at its largest coefficient.
 
         Scores are of the order of one, so this stands for a relative gap as well.
         """
-        largest = self._largest_C() * float(rows.weight.max())
+        largest = self._largest_C() * float(largest_weight)
         return FLOAT32_ROUNDING * largest * float(kernels.diagonals().max())
 
     def _largest_C(self) -> float:
         return float(self.C)
+
+    def _problem(self, data: Training, p: float, C: float) -> Problem:
+        return data.targets.problem(data.bank, LpGroupNorm(p), C)
 
     def _solve(
         self, data: Training, problem: Problem, start: Expansion | None = None
@@ -366,9 +373,8 @@ class MKLEstimator(Saved, RowsEstimator):
         return {"certificate": certificate(self)}
 
 
-def row_weight(X: Any, kept: np.ndarray, sample_weight: Any) -> np.ndarray:
+def row_weight(n_rows: int, kept: np.ndarray, sample_weight: Any) -> np.ndarray:
     """Weights of all rows, zero for those that are not kept."""
-    n_rows = X[0].shape[0] if isinstance(X, list) else X.shape[0]
     weight = np.zeros(n_rows)
     given = 1.0 if sample_weight is None else sample_weight
     weight[kept] = np.broadcast_to(np.asarray(given, dtype=float), n_rows)[kept]

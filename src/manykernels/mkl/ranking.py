@@ -10,10 +10,7 @@ from sklearn.utils.multiclass import type_of_target
 
 from manykernels.banks import Bank, Storage, build_bank
 from manykernels.banks.alignment import alignments, target_alignments
-from manykernels.inputs.data import (
-    TrainingLabels,
-    TrainingValues,
-)
+from manykernels.base.tables import count_rows
 from manykernels.inputs.parameters import OneOf, require_number
 from manykernels.inputs.reading import RowsEstimator
 from manykernels.kernels import KernelSet
@@ -21,6 +18,7 @@ from manykernels.losses import Squared
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Problem
 from manykernels.solvers.regression.ridge import held_out_residuals
+from manykernels.targets import Labels, Values
 
 TASKS = ("auto", "classification", "regression")
 
@@ -152,8 +150,8 @@ def _goal(X: Any, y: Any, task: str) -> _Goal:
         labels = type_of_target(y) in ("binary", "multiclass")
         task = "classification" if labels else "regression"
     if task == "regression":
-        return _Goal(TrainingValues.of(X, y).target, None)
-    rows = TrainingLabels.of(X, y)
+        return _Goal(Values.of(y, n_rows=count_rows(X)).target, None)
+    rows = Labels.of(y, n_rows=count_rows(X))
     indicator = np.eye(len(rows.classes))[rows.target]
     return _Goal(indicator - indicator.mean(axis=0), rows.target)
 

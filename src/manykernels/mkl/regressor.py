@@ -20,7 +20,7 @@ from manykernels.base.stored import (
     Real,
     require_all,
 )
-from manykernels.inputs.data import TrainingValues, require_finite_scores
+from manykernels.inputs.data import require_finite_scores
 from manykernels.inputs.foreign import as_it_came, is_partitioned
 from manykernels.inputs.parameters import Rules
 from manykernels.inputs.reporting import (
@@ -38,9 +38,8 @@ from manykernels.mkl.estimator import (
     solve_each,
 )
 from manykernels.mkl.models.nugget import fitted_model
-from manykernels.mkl.tasks import ValueTask
-from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Epoch, Expansion, Problem, SolveResult
+from manykernels.targets import Values
 
 
 class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
@@ -243,24 +242,15 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
             return self._store_each(data, results)
         return self._finish(data, problem, self._solve(data, problem, start))
 
-    def _rows(self, X: Any, y: Any, sample_weight: Any) -> TrainingValues:
-        return TrainingValues.of(X, y, sample_weight, self.fit_intercept)
-
-    def _problem(self, data: Training, p: float, C: float) -> Problem:
-        target, weight, norm = data.rows.target, data.rows.weight, LpGroupNorm(p)
-        loss, n_outputs = self._make_loss(), target.shape[1]
-        return Problem(data.bank, target, n_outputs, loss, norm, C, weight)
-
-    def _task(self, rows: TrainingValues, scoring: Any, weighted: bool) -> ValueTask:
-        """What a search over p and C learns on some rows and predicts of others."""
-        return ValueTask(
-            rows.target + rows.intercept,
-            rows.weight,
-            self._make_loss(),
-            scoring,
-            weighted,
-            self.fit_intercept,
-            self.per_target_weights,
+    def _read_targets(self, n_rows: int, y: Any, sample_weight: Any) -> Values:
+        return Values.of(
+            y,
+            sample_weight,
+            n_rows=n_rows,
+            center=self.fit_intercept,
+            loss=self._make_loss(),
+            per_target=self.per_target_weights,
+            owner=type(self).__name__,
         )
 
     def _make_loss(self) -> Any:
@@ -341,10 +331,11 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
         return self._store_model(data, side_by_side(results))
 
     def _store_model(self, data: Training, found: Expansion) -> MKLRegressor:
-        rows = data.rows
+        values = data.targets
         self._model = fitted_model(data.kernels, data.bank.nugget, found)
-        self.support_ = rows.kept[support_of(found.coef)]
-        self.intercept_ = float(rows.intercept[0]) if rows.flat else rows.intercept
+        self.support_ = values.kept[support_of(found.coef)]
+        mean = values.intercept
+        self.intercept_ = float(mean[0]) if values.flat else mean
         self._show_model()
         return self
 

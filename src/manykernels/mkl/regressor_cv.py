@@ -156,10 +156,9 @@ MKLRegressor
         exact = self._leaves_one_out()
         X, y, sample_weight, groups = self._in_order(X, y, sample_weight, groups)
         data = self._read(X, y, sample_weight)
-        task = self._task(data.rows, self.scoring, sample_weight is not None)
-        labels, kept = task.values[:, 0], data.rows.kept
-        folds = None if exact else make_folds(self.cv, labels, groups, kept, False)
-        pairs = self._choose(grid, data, task, folds)
+        first, kept = data.targets.values[:, 0], data.targets.kept
+        folds = None if exact else make_folds(self.cv, first, groups, kept, False)
+        pairs = self._choose(grid, data, folds, sample_weight is not None)
         if self.refit and self.per_target_weights:
             self._refit_each(data, pairs)
         elif self.refit:

@@ -36,12 +36,13 @@ from manykernels.inputs.parameters import (
 from manykernels.inputs.reporting import counted_steps
 from manykernels.mkl.choices import EXPONENT, PENALTY
 from manykernels.mkl.estimator import BankRecipe, Training, side_by_side, solve_each
-from manykernels.mkl.tasks import Task, ValueTask, find_scorer
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Expansion, Problem
 from manykernels.solvers.loop import require_whole
 from manykernels.solvers.regression.ridge import held_out_residuals
 from manykernels.solvers.regression.targets import single
+from manykernels.targets import Targets, Values
+from manykernels.targets.base import find_scorer
 
 MOST_CS = 10_000  # where a number of them is given
 DECADES = 3  # a number of Cs reaches from 10^-3 to 10^3
@@ -139,24 +140,30 @@ class Search:
     ----------
     bank : Bank
         Kernels on all the rows.
-    task : Task
+    targets : Targets
+        Of all the rows.
     grid : Grid
     solver : callable
         From a seed to a solver.
     seed : int
     n_jobs : int or None
     verbose : int
+    scoring : str or scorer, optional
+    weighted : bool
+        Whether scores count the weights of the rows.
     recipe : BankRecipe, optional
         Of the bank, for workers on other machines.
     """
 
     bank: Bank
-    task: Task
+    targets: Targets
     grid: Grid
     solver: Callable[[int], Any]
     seed: int
     n_jobs: int | None
     verbose: int
+    scoring: Any = None
+    weighted: bool = False
     recipe: BankRecipe | None = None
 
     def fold_scores(self, folds: Sequence[Fold]) -> np.ndarray:
@@ -184,35 +191,36 @@ class Search:
 
     def _fold(self, fold: Fold, step: Callable[[], None]) -> np.ndarray:
         """Scores of every pair on one fold."""
-        train, held = fold
-        part = self.bank.subset(train)
-        return np.stack(
-            [
-                self.task.judge(self._predict(model, train, held), train, held)
-                for p in self.grid.ps
-                for _, model in self._path(part, train, p, step)
-            ]
-        )
+        train, held_out = fold
+        part, targets = self.bank.subset(train), self.targets.take(train)
+        unseen, scores = self.targets.take(held_out), []
+        for p in self.grid.ps:
+            for _, model in self._path(part, targets, p, step):
+                predicted = self._predict(model, train, held_out)
+                scores.append(
+                    targets.score(unseen, predicted, self.scoring, self.weighted)
+                )
+        return np.stack(scores)
 
     def _left_out(self, p: float, step: Callable[[], None]) -> np.ndarray:
         """Scores of every C from closed-form leave-one-out residuals."""
-        task, rows = self.task, np.arange(self.bank.n_rows)
-        assert isinstance(task, ValueTask)
-        return np.stack(
-            [
-                task.judge_values(task.values - _residuals(problem, model, task), rows)
-                for problem, model in self._path(self.bank, rows, p, step)
-            ]
-        )
+        targets, scores = self.targets, []
+        assert isinstance(targets, Values)
+        for problem, model in self._path(self.bank, targets, p, step):
+            predicted = targets.values - _residuals(problem, model, targets.center)
+            scores.append(
+                targets.score_predicted(predicted, self.scoring, self.weighted)
+            )
+        return np.stack(scores)
 
     def _path(
-        self, bank: Bank, rows: np.ndarray, p: float, step: Callable[[], None]
+        self, bank: Bank, targets: Targets, p: float, step: Callable[[], None]
     ) -> Iterator[tuple[Problem, Expansion]]:
         """Problems and solutions along C, each the start of the next."""
         solver, start = self.solver(self.seed), None
         for C in self.grid.Cs:
-            problem = self.task.problem(bank, rows, LpGroupNorm(p), C)
-            if self.task.per_target:
+            problem = targets.problem(bank, LpGroupNorm(p), C)
+            if targets.per_target:
                 start = side_by_side(solve_each(solver, problem, start, None))
             else:
                 start = require_whole(solver.solve(problem, start)).model
@@ -231,11 +239,11 @@ class Search:
         return np.einsum("kfi,kf->ik", products, model.weights)
 
 
-def _residuals(problem: Problem, model: Expansion, task: ValueTask) -> np.ndarray:
+def _residuals(problem: Problem, model: Expansion, center: bool) -> np.ndarray:
     if model.weights.ndim == 1:
-        return held_out_residuals(problem, model.weights, task.center)
+        return held_out_residuals(problem, model.weights, center)
     columns = [
-        held_out_residuals(single(problem, k), weights, task.center)
+        held_out_residuals(single(problem, k), weights, center)
         for k, weights in enumerate(model.weights)
     ]
     return np.concatenate(columns, axis=1)
@@ -278,21 +286,31 @@ class SearchMixin:
     """Scores of every p and C, and the best of them."""
 
     def _choose(
-        self, grid: Grid, data: Training, task: Task, folds: list[Fold] | None
+        self, grid: Grid, data: Training, folds: list[Fold] | None, weighted: bool
     ) -> list[Pair]:
         """Set what the search found; the best (p, C) of every target, or one.
 
         Without folds the scores are those of leave-one-out in closed form.
         """
         me: Any = self
-        shared = (data.seed, me.n_jobs, me.verbose)
-        search = Search(data.bank, task, grid, me._make_solver, *shared, data.recipe)
+        search = Search(
+            data.bank,
+            data.targets,
+            grid,
+            me._make_solver,
+            data.seed,
+            me.n_jobs,
+            me.verbose,
+            me.scoring,
+            weighted,
+            data.recipe,
+        )
         with me._said_when_full():
             if folds is None:
                 scores = search.leave_one_out_scores()
             else:
                 scores = search.fold_scores(folds)
-        return self._record(grid, scores, task.per_target)
+        return self._record(grid, scores, data.targets.per_target)
 
     def _record(self, grid: Grid, scores: np.ndarray, per_target: bool) -> list[Pair]:
         self.cv_results_ = grid.results(scores.mean(axis=2))

@@ -13,7 +13,6 @@ import numpy as np
 from manykernels.banks import Bank, OnDemandBank, Storage, build_bank
 from manykernels.base.machine import one_blas_thread
 from manykernels.base.stored import storable
-from manykernels.inputs.data import TrainingLabels
 from manykernels.kernels import KernelSet, reads_matrices
 from manykernels.losses import Loss
 from manykernels.mkl.calibration import fit_temperature
@@ -24,6 +23,7 @@ from manykernels.solvers.budget import Budget
 from manykernels.solvers.loop import relative_gap
 from manykernels.solvers.problem import require_hinge
 from manykernels.solvers.stream import Stream
+from manykernels.targets import Labels
 
 # Objective, gap and temperature are evaluated on so many of the newest rows.
 AT_HAND = 1000
@@ -136,7 +136,7 @@ class OnlineStep:
 
     @classmethod
     def first(
-        cls, kernels: KernelSet, rows: TrainingLabels, settings: OnlineSettings
+        cls, kernels: KernelSet, rows: Labels, settings: OnlineSettings
     ) -> OnlineStep:
         """Begin with these rows."""
         theta = np.zeros((0, settings.n_classes))
@@ -150,7 +150,7 @@ class OnlineStep:
         model: Model,
         labels: SupportLabels,
         X: Any,
-        rows: TrainingLabels,
+        rows: Labels,
         settings: OnlineSettings,
     ) -> OnlineStep:
         """Continue with new rows: none of the past rows is visited again."""

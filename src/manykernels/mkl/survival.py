@@ -12,18 +12,15 @@ from manykernels.base.stored import Fields, ListOf, Part, Real, require_all
 from manykernels.inputs.data import require_finite_scores
 from manykernels.inputs.parameters import Rules
 from manykernels.inputs.reading import training_kernels
-from manykernels.inputs.survival import TrainingTimes
 from manykernels.inputs.whole import whole_or_nothing
 from manykernels.kernels import Kernel
 from manykernels.kernels.grammar import VIEW_WIDTHS
 from manykernels.losses import CensoredEpsilonInsensitive
 from manykernels.mkl.choices import SURVIVAL, TIME_SOLVERS
-from manykernels.mkl.concordance import concordance_index
 from manykernels.mkl.estimator import MKLEstimator, Training
 from manykernels.mkl.models.nugget import fitted_model
-from manykernels.mkl.tasks import TimeTask
-from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Epoch, Problem, SolveResult
+from manykernels.targets import Times, concordance_index
 
 SMOOTH = "linear; " + "; ".join(f"rbf:gamma={width}" for width in VIEW_WIDTHS[:3])
 LONGEST = float(np.log(np.finfo(np.float64).max))  # logarithm of a time
@@ -188,22 +185,15 @@ class MKLSurvival(MKLEstimator):
         chosen = SMOOTH if self.kernels is None else self.kernels
         return training_kernels(chosen, X, self.approximate)
 
-    def _rows(self, X: Any, y: Any, sample_weight: Any) -> TrainingTimes:
-        rows = TrainingTimes.of(X, y, sample_weight, self.time_scale == "log")
-        if not self.fit_intercept:
-            return rows
-        loss = CensoredEpsilonInsensitive(self.epsilon)
-        return rows.less(loss.best_constant(rows.target, rows.weight))
-
-    def _problem(self, data: Training, p: float, C: float) -> Problem:
-        loss, rows = CensoredEpsilonInsensitive(self.epsilon), data.rows
-        return Problem(data.bank, rows.target, 1, loss, LpGroupNorm(p), C, rows.weight)
-
-    def _task(self, rows: TrainingTimes, scoring: Any, weighted: bool) -> TimeTask:
-        """What a search over p and C learns on some rows and predicts of others."""
-        loss, target = CensoredEpsilonInsensitive(self.epsilon), rows.target
-        times = target + [rows.intercept, 0.0]
-        return TimeTask(times, rows.weight, loss, scoring, weighted, self.fit_intercept)
+    def _read_targets(self, n_rows: int, y: Any, sample_weight: Any) -> Times:
+        return Times.of(
+            y,
+            sample_weight,
+            n_rows=n_rows,
+            log=self.time_scale == "log",
+            loss=CensoredEpsilonInsensitive(self.epsilon),
+            center=self.fit_intercept,
+        )
 
     def predict(self, X: Any) -> np.ndarray:
         """Predicted times until the event, in the unit of the training times."""
@@ -247,8 +237,8 @@ class MKLSurvival(MKLEstimator):
         self.history_ = result.history
         self.n_iter_ = len(result.history)
         self._model = fitted_model(data.kernels, data.bank.nugget, result.model)
-        self.support_ = data.rows.kept[support_of(result.model.coef)]
-        self.intercept_ = float(data.rows.intercept)
+        self.support_ = data.targets.kept[support_of(result.model.coef)]
+        self.intercept_ = float(data.targets.intercept)
         self._show_model()
         return self
 

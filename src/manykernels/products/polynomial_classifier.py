@@ -9,8 +9,8 @@ from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
-from manykernels.base.stored import Labels
-from manykernels.inputs.data import TrainingLabels
+from manykernels.base.stored import ClassLabels
+from manykernels.base.tables import count_rows
 from manykernels.inputs.foreign import as_it_came, on_processor
 from manykernels.inputs.parameters import OneOf, check_parameters
 from manykernels.inputs.reporting import progress_callback
@@ -30,6 +30,7 @@ from manykernels.products.preparing import (
 )
 from manykernels.products.product_problem import ProductProblem
 from manykernels.solvers.loop import require_whole
+from manykernels.targets import Labels
 
 LOSSES: dict[str, type[Logistic] | type[BinarySmoothedHinge]] = {
     "logistic": Logistic,
@@ -135,7 +136,7 @@ class PolynomialMKLClassifier(ClassifierMixin, PolynomialMKL):
     """
 
     _rules = {**RULES, "loss": OneOf(*LOSSES)}
-    _stored = {**PolynomialMKL._stored, "classes_": Labels("classes")}
+    _stored = {**PolynomialMKL._stored, "classes_": ClassLabels("classes")}
 
     def __init__(
         self,
@@ -191,7 +192,9 @@ class PolynomialMKLClassifier(ClassifierMixin, PolynomialMKL):
         callback = progress_callback(self.verbose, tol, self.callback)
         X, y, sample_weight = map(on_processor, (X, y, sample_weight))
         given, X = X, check_X(self, X, reset=True, min_rows=2)
-        rows = TrainingLabels.of(X, y, sample_weight, owner=type(self).__name__)
+        rows = Labels.of(
+            y, sample_weight, n_rows=count_rows(X), owner=type(self).__name__
+        )
         kept, weights = choose_weights(self, X, sample_weight)
         ready = prepare(self, X, given, kept, weights)[-1]
         positive = [1] if len(rows.classes) == 2 else range(len(rows.classes))

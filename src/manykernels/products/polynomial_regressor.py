@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils import check_consistent_length, column_or_1d
-from sklearn.utils.validation import _check_y
+from sklearn.utils import column_or_1d
 
+from manykernels.base.tables import count_rows
 from manykernels.inputs.foreign import as_it_came, on_processor
 from manykernels.inputs.parameters import Flag, check_parameters
-from manykernels.inputs.refusals import plain_refusals
 from manykernels.inputs.reporting import progress_callback
 from manykernels.inputs.whole import whole_or_nothing
 from manykernels.losses.one_score import SquaredError
@@ -31,6 +30,8 @@ from manykernels.products.preparing import (
     weighted,
 )
 from manykernels.products.product_problem import ProductProblem
+from manykernels.targets.base import require_length
+from manykernels.targets.values import read_values
 
 
 class PolynomialMKLRegressor(RegressorMixin, PolynomialMKL):
@@ -217,20 +218,13 @@ class PolynomialMKLRegressor(RegressorMixin, PolynomialMKL):
         return self._scores(X)[:, 0]
 
 
-@plain_refusals()
 def _check_target(X: Any, y: Any) -> np.ndarray:
-    if y is None:
-        # Opens as scikit-learn's own message does, for tools that look for it.
+    y = read_values(y, "PolynomialMKLRegressor")
+    if y.ndim == 2 and y.shape[1] > 1:
         raise ValueError(
-            "This PolynomialMKLRegressor estimator requires y to be passed, but the "
-            "target y is None; pass one number per row."
+            f"y must hold one number per row, got {y.shape[1]}; learn one target after "
+            "the other."
         )
-    y = column_or_1d(_check_y(y, multi_output=False, y_numeric=True), warn=True)
-    check_consistent_length(X[0] if isinstance(X, list) else X, y)
-    y = np.asarray(y, dtype=np.float64)
-    if not np.isfinite(y).all():
-        raise ValueError(
-            "y must hold finite numbers, got NaN or infinity; drop such rows, or give "
-            "them values, first."
-        )
+    y = column_or_1d(y, warn=True)
+    require_length(count_rows(X), y)
     return y

@@ -10,8 +10,9 @@ import numpy as np
 
 from manykernels.base.machine import require_memory
 from manykernels.base.quoted import quoted
+from manykernels.base.tables import count_rows
 from manykernels.device import Device, open_device, read_device
-from manykernels.inputs.data import check_matrices, check_table, check_weights
+from manykernels.inputs.data import check_matrices, check_table
 from manykernels.inputs.foreign import on_processor
 from manykernels.inputs.parameters import (
     MODERATE,
@@ -25,7 +26,6 @@ from manykernels.inputs.parameters import (
     draw_seed,
 )
 from manykernels.inputs.reading import training_kernels
-from manykernels.inputs.refusals import plain_refusals
 from manykernels.inputs.views import are_views
 from manykernels.kernels import KernelSet, reads_matrices
 from manykernels.losses.one_score import ScoreLoss, Weighted
@@ -36,6 +36,7 @@ from manykernels.products.indices import useful_powers
 from manykernels.products.product_fit import ProductFit
 from manykernels.products.product_models import ColumnScale, single_features
 from manykernels.products.sparse.column_generation import ColumnGeneration
+from manykernels.targets import read_weights
 
 # What both estimators take; each adds its own.
 MOST_DEGREE = 100  # products of more kernels than that are rounding
@@ -186,7 +187,6 @@ def _rank_one(
     )
 
 
-@plain_refusals()
 def choose_weights(
     estimator: Any, X: Any, sample_weight: Any
 ) -> tuple[np.ndarray, np.ndarray | None]:
@@ -196,7 +196,7 @@ def choose_weights(
     by their number, weights have the mean one.
     """
     if sample_weight is None:
-        return np.arange(len(X[0] if isinstance(X, list) else X)), None
+        return np.arange(count_rows(X)), None
     solver = estimator.solver
     if not isinstance(solver, str) and not getattr(solver, "takes_weights", False):
         raise ValueError(
@@ -204,7 +204,7 @@ def choose_weights(
             f"ColumnGeneration(), got {type(solver).__name__}; leave it out, or repeat "
             "rows."
         )
-    weights = check_weights(X[0] if isinstance(X, list) else X, sample_weight)
+    weights = read_weights(sample_weight, count_rows(X))
     kept = np.flatnonzero(weights)
     weights = weights[kept]
     return kept, weights / weights.mean() if isinstance(estimator.C, str) else weights

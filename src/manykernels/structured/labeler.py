@@ -12,7 +12,6 @@ from manykernels.base import stored
 from manykernels.base.machine import parse_bytes
 from manykernels.base.stored import Maybe, Part, require_all
 from manykernels.files import Saved, by_weight
-from manykernels.inputs.data import check_same_classes
 from manykernels.inputs.parameters import (
     MODERATE,
     Function,
@@ -50,6 +49,7 @@ from manykernels.structured.sequences import (
     read_weights,
     require_labels,
 )
+from manykernels.targets.labels import check_same_classes
 
 RULES: Rules = {
     "regularizer": OneOf(*REGULARIZERS, method="terms"),
@@ -179,7 +179,7 @@ class SequenceLabeler(LabelsOfNew, ReadableWeights, Saved, BaseEstimator):
     input_kind = "sequences"
     _rules = RULES
     _stored = {
-        "classes_": stored.Labels("labels"),
+        "classes_": stored.ClassLabels("labels"),
         "_model": Part(SequenceModel),
         "_columns": Maybe(Part(TokenColumns)),
         "kernel_weights_": stored.Floats("kernels", low=0.0),

@@ -15,13 +15,14 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import Bunch, get_tags
 
 from manykernels.base.extras import require_library
-from manykernels.inputs.data import TrainingValues
+from manykernels.base.tables import count_rows
 from manykernels.inputs.parameters import Flag, OneOf, Whole, choose_generator
-from manykernels.inputs.survival import read_times
 from manykernels.inputs.target import in_order
 from manykernels.study.held_out import HeldOut, Settings, examine
 from manykernels.study.rows import as_table, require_rows, take_rows
 from manykernels.study.tasks import kind_of, variance_of
+from manykernels.targets import Values
+from manykernels.targets.times import read_times
 
 BY = ("kernel", "view")
 
@@ -222,7 +223,7 @@ def _cross_fitted(
     y, labels = _target(kind, y)
     require_rows(X, len(y))
     if kind == "values":
-        values = TrainingValues.of(X, y, weight, center=False)
+        values = Values.of(y, weight, n_rows=count_rows(X), center=False)
         variance = variance_of(values.target, values.weight)
         settings = replace(settings, variance=variance)
     pairwise = get_tags(estimator).input_tags.pairwise

@@ -13,10 +13,10 @@ from manykernels.banks import Bank
 from manykernels.banks.alignment import centered_products, ratio
 from manykernels.base.extras import require_library
 from manykernels.base.quoted import quoted
-from manykernels.inputs.data import TrainingValues
 from manykernels.inputs.parameters import OneOf, Rules, Whole, check_values, draw_seed
 from manykernels.study.owners import Owners
 from manykernels.study.refits import RUNNING, Refits, Runs, kernel_shares
+from manykernels.targets import Values
 
 # Blocks whose rows are shuffled, or no block for the targets; and the order.
 Shuffle = tuple[np.ndarray, np.ndarray]
@@ -290,10 +290,10 @@ def _aligned(
 
 def _numbers(refits: Refits) -> np.ndarray:
     """The targets as columns: one per class, or as they are."""
-    rows = refits.data.rows
+    rows: Any = refits.data.targets
     if refits.labels is not None:
         return np.eye(len(rows.classes))[refits.labels]
-    if isinstance(rows, TrainingValues):
+    if isinstance(rows, Values):
         return rows.target
     raise ValueError(
         "statistic='alignment' needs labels or numbers, got times until an event for "

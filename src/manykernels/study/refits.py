@@ -16,17 +16,15 @@ from sklearn.base import clone
 from manykernels.banks.mixed import MixedBank
 from manykernels.base.machine import one_blas_thread
 from manykernels.base.quoted import quoted
-from manykernels.inputs.data import TrainingLabels, TrainingValues
 from manykernels.inputs.parameters import Number, Rules, Whole, Workers
 from manykernels.inputs.reporting import counted_steps, warn_unless_converged
-from manykernels.inputs.survival import TrainingTimes
-from manykernels.losses import CensoredEpsilonInsensitive
 from manykernels.mkl.estimator import MKLEstimator, Training, side_by_side, solve_each
 from manykernels.mkl.reads import kernel_views
 from manykernels.mkl.search import SearchMixin
 from manykernels.solvers import Expansion, Problem
 from manykernels.solvers.loop import require_whole
 from manykernels.study.tasks import task_of
+from manykernels.targets import Labels
 
 LEAST_TOL = 1e-8  # relative gap: below it the values themselves are rounded
 RUNNING: Rules = {  # what studies of many fits are told
@@ -93,14 +91,14 @@ class Refits:
     @property
     def labels(self) -> np.ndarray | None:
         """Positions of the classes, where there are classes."""
-        rows = self.data.rows
-        return rows.target if isinstance(rows, TrainingLabels) else None
+        targets = self.data.targets
+        return targets.target if isinstance(targets, Labels) else None
 
     def on(self, index: np.ndarray) -> Refits:
         """The same on some of the rows."""
         bank = self.data.bank.subset(index)
-        rows = _with_target(self.estimator, self.data.rows, index)
-        return replace(self, data=self.data._replace(bank=bank, rows=rows))
+        targets = self.data.targets.take(index)
+        return replace(self, data=self.data._replace(bank=bank, targets=targets))
 
     def shares_unseen(self, found: Expansion, seen: np.ndarray) -> np.ndarray:
         """What each kernel has of the gains on the rows that a fit has not seen.
@@ -111,8 +109,7 @@ class Refits:
         coef = np.zeros((self.n_rows, found.coef.shape[1]))
         coef[seen] = found.coef
         parts = self._parts(coef, found.weights)[others]
-        rows = _with_target(self.estimator, self.data.rows, others)
-        task = task_of(self.estimator, rows)
+        task = task_of(self.estimator, self.data.targets.take(others))
         if parts.shape[2] == 1:
             parts = parts[..., 0]
         gains = task.weight @ task.gains(parts).gain
@@ -130,8 +127,8 @@ class Refits:
 
     def with_targets_of(self, order: np.ndarray) -> Refits:
         """Row i gets the target, and the weight, of row order[i]."""
-        rows = _with_target(self.estimator, self.data.rows, order)
-        return replace(self, data=self.data._replace(rows=rows))
+        targets = self.data.targets.take(order)
+        return replace(self, data=self.data._replace(targets=targets))
 
     def with_shuffled(self, blocks: np.ndarray, order: np.ndarray) -> Refits:
         """Some kernels see row order[i] in the place of row i, the others do not."""
@@ -228,24 +225,6 @@ def _recorded(work: Callable[[Item], Any], item: Item) -> tuple[Any, list[Warnin
 
 def _plainly(work: Callable[[Item], Any], item: Item) -> tuple[Any, list[Warning]]:
     return work(item), []
-
-
-def _with_target(estimator: Any, rows: Any, index: np.ndarray) -> Any:
-    """Targets and weights of some rows, with a constant of their own taken off."""
-    chosen = {
-        "kept": rows.kept[: len(index)],
-        "target": rows.target[index],
-        "weight": rows.weight[index],
-    }
-    found = replace(rows, **chosen)
-    if isinstance(found, TrainingLabels) or not estimator.fit_intercept:
-        return found
-    if isinstance(found, TrainingTimes):
-        loss = CensoredEpsilonInsensitive(estimator.epsilon)
-        return found.less(loss.best_constant(found.target, found.weight))
-    assert isinstance(found, TrainingValues)
-    mean = np.average(found.target, axis=0, weights=found.weight)
-    return replace(found, target=found.target - mean)
 
 
 def require_plain(estimator: Any) -> None:

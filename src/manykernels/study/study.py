@@ -27,7 +27,6 @@ from manykernels.inputs.reporting import counted_steps
 from manykernels.inputs.target import in_order
 from manykernels.inputs.whole import whole_or_nothing
 from manykernels.mkl.search import Grid
-from manykernels.mkl.tasks import find_scorer
 from manykernels.solvers.loop import InterruptedFitWarning
 from manykernels.study.contest.entrants import BASELINES, ON_TABLES, Lesson, Plan, Rows
 from manykernels.study.contest.folder import Folder, identity
@@ -47,6 +46,7 @@ from manykernels.study.rows import as_table, require_rows, take_rows
 from manykernels.study.stability import weight_stability
 from manykernels.study.table import Table
 from manykernels.study.unseen import plain_weights
+from manykernels.targets.base import find_scorer
 
 RULES: Rules = {
     "n_repeats": Whole(example=5),

@@ -9,9 +9,8 @@ import numpy as np
 from sklearn.base import is_classifier, is_regressor
 from sklearn.metrics import r2_score
 
-from manykernels.inputs.data import TrainingLabels, TrainingValues
-from manykernels.inputs.survival import TrainingTimes
-from manykernels.mkl import concordance_index
+from manykernels.base.tables import count_rows
+from manykernels.targets import Labels, Times, Values, concordance_index
 
 
 @dataclass(frozen=True)
@@ -213,9 +212,9 @@ def read_task(
     if kind == "labels":
         return _labels(model, X, y, sample_weight, center)
     if kind == "times":
-        times = TrainingTimes.of(X, y, sample_weight, log=False)
+        times = Times.of(y, sample_weight, n_rows=count_rows(X), log=False)
         return TimeTask(times.target, times.weight), times.kept
-    values = TrainingValues.of(X, y, sample_weight, center=False)
+    values = Values.of(y, sample_weight, n_rows=count_rows(X), center=False)
     if variance is None:
         variance = variance_of(values.target, values.weight)
     intercept = np.atleast_1d(model.intercept_)
@@ -250,7 +249,7 @@ def _labels(
             f"y must hold labels that the model was fitted on, {known.tolist()}, got "
             f"{unknown.tolist()} as well; leave such rows out, or stratify the folds."
         )
-    rows = TrainingLabels.of(X, y, weight, classes=known)
+    rows = Labels.of(y, weight, n_rows=count_rows(X), classes=known)
     return LabelTask(rows.target, rows.weight, known, center), rows.kept
 
 

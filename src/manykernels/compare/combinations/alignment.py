@@ -113,5 +113,5 @@ class AlignmentClassifier(CombinedKernelClassifier):
         self.method = method
 
     def _find_weights(self, data: Training) -> Array:
-        indicator = np.eye(len(data.rows.classes))[data.rows.target]
-        return METHODS[self.method](data.bank, indicator, data.rows.weight)
+        indicator = np.eye(len(data.targets.classes))[data.targets.target]
+        return METHODS[self.method](data.bank, indicator, data.targets.weight)

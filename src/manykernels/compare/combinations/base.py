@@ -13,7 +13,6 @@ import numpy as np
 from manykernels.banks import Bank
 from manykernels.banks.combined import weighted_sum
 from manykernels.base.arrays import Array
-from manykernels.inputs.data import TrainingLabels
 from manykernels.inputs.parameters import Rules, check_parameters, choose_generator
 from manykernels.inputs.reporting import (
     progress_callback,
@@ -27,6 +26,7 @@ from manykernels.mkl.choices import CLASSIFIER
 from manykernels.mkl.classifier import MKLClassifier
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Auto, Expansion, Problem, SolveResult
+from manykernels.targets import Labels
 
 
 class Training(NamedTuple):
@@ -34,7 +34,7 @@ class Training(NamedTuple):
 
     kernels: KernelSet
     bank: Bank
-    rows: TrainingLabels
+    targets: Labels
     seed: int
     counts: Array | None  # weights of the rows as they came, without class weights
 
@@ -105,7 +105,7 @@ class CombinedKernelClassifier(MKLClassifier):
         """
         self._check_settings()
         data = self._training(X, y, sample_weight)
-        self.classes_ = data.rows.classes
+        self.classes_ = data.targets.classes
         return self._learn(data)
 
     def _check_settings(self) -> None:
@@ -117,12 +117,12 @@ class CombinedKernelClassifier(MKLClassifier):
         read = self._read(X, y, sample_weight)
         counts = None
         if sample_weight is not None:
-            counts = np.asarray(sample_weight, dtype=np.float64)[read.rows.kept]
-        return Training(read.kernels, read.bank, read.rows, read.seed, counts)
+            counts = np.asarray(sample_weight, dtype=np.float64)[read.targets.kept]
+        return Training(read.kernels, read.bank, read.targets, read.seed, counts)
 
     def _learn(self, data: Training) -> Any:
         weights = normalized(self._find_weights(data))
-        problem = self._svm(weighted_sum(data.bank, weights), data.rows)
+        problem = self._svm(weighted_sum(data.bank, weights), data.targets)
         result = self._solve_one(problem)
         found = Expansion(result.model.weights[0] * result.model.coef, weights)
         problem, result = replace(problem, bank=data.bank), replace(result, model=found)
@@ -136,11 +136,12 @@ class CombinedKernelClassifier(MKLClassifier):
         """The C of the SVM on the combined kernel."""
         return float(self.C)
 
-    def _svm(self, bank: Bank, rows: TrainingLabels) -> Problem:
+    def _make_loss(self) -> MulticlassHinge:
+        return MulticlassHinge()
+
+    def _svm(self, bank: Bank, labels: Labels) -> Problem:
         """The SVM on a bank of one block."""
-        loss, norm, n_classes = MulticlassHinge(), LpGroupNorm(2.0), len(rows.classes)
-        C = self._svm_C()
-        return Problem(bank, rows.target, n_classes, loss, norm, C, rows.weight)
+        return labels.problem(bank, LpGroupNorm(2.0), self._svm_C())
 
     def _solve_one(self, problem: Problem) -> SolveResult:
         solver = self._make_solver(self.random_state)

@@ -16,9 +16,7 @@ from manykernels.compare.combinations.base import (
     only,
 )
 from manykernels.inputs.parameters import choose_generator
-from manykernels.losses import MulticlassHinge
 from manykernels.mkl.search import SEARCHING, Grid, Search, make_folds
-from manykernels.mkl.tasks import ClassTask
 
 
 class BestKernelClassifier(CombinedKernelClassifier):
@@ -113,18 +111,15 @@ duality_gap_, history_, n_iter_, temperature_, n_features_in_, feature_names_in_
         return only(best, data.bank.n_blocks)
 
     def _fold_scores(self, data: Training, grid: Grid) -> Array:
-        rows, bank = data.rows, data.bank
-        loss, weighted = MulticlassHinge(), data.counts is not None
-        task = ClassTask(
-            rows.classes, rows.target, rows.weight, loss, self.scoring, weighted
-        )
+        rows, bank = data.targets, data.bank
         folds = make_folds(self.cv, rows.target, None, rows.kept, True)
         seed = int(choose_generator(self.random_state).integers(2**31))
-        shared = (task, grid, self._make_solver, seed, self.n_jobs, self.verbose)
+        shared = (rows, grid, self._make_solver, seed, self.n_jobs, self.verbose)
+        scoring = (self.scoring, data.counts is not None)
         scores = []
         for f in range(bank.n_blocks):
             alone = weighted_sum(bank, only(f, bank.n_blocks))
-            scores.append(Search(alone, *shared).fold_scores(folds)[:, :, 0])
+            scores.append(Search(alone, *shared, *scoring).fold_scores(folds)[:, :, 0])
         return np.concatenate(scores, axis=1)
 
 

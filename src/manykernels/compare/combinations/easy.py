@@ -130,12 +130,14 @@ class EasyMKLClassifier(CombinedKernelClassifier):
         self.lam = lam
 
     def _learn(self, data: Training) -> EasyMKLClassifier:
-        if len(data.rows.classes) == 2:
+        if len(data.targets.classes) == 2:
             return super()._learn(data)
         return self._learn_each(data)
 
     def _find_weights(self, data: Training) -> Array:
-        return self._margin_weights(data, self._plain_sum(data), data.rows.target == 1)
+        return self._margin_weights(
+            data, self._plain_sum(data), data.targets.target == 1
+        )
 
     def _plain_sum(self, data: Training) -> Array:
         """All kernels added up, shape (rows, rows)."""
@@ -152,13 +154,13 @@ class EasyMKLClassifier(CombinedKernelClassifier):
         if own.all() or not own.any():
             return normalized(np.zeros(data.bank.n_blocks))
         sign = np.where(own, 1.0, -1.0)
-        gamma = margin_distribution(total, sign, self.lam, data.rows.weight)
+        gamma = margin_distribution(total, sign, self.lam, data.targets.weight)
         squares = data.bank.square_norms((sign * gamma)[:, None])
         return normalized(np.maximum(squares, 0.0))
 
     def _learn_each(self, data: Training) -> EasyMKLClassifier:
         """One class against the rest, for every class."""
-        rows, total = data.rows, self._plain_sum(data)
+        rows, total = data.targets, self._plain_sum(data)
         found = []
         for k in range(len(rows.classes)):
             own = rows.target == k
@@ -178,7 +180,7 @@ class EasyMKLClassifier(CombinedKernelClassifier):
     def _separate(self, data: Training, own: np.ndarray, weights: Array) -> _Separator:
         """The SVM that tells some rows from the others."""
         two = replace(
-            data.rows, classes=np.arange(2), target=np.asarray(own, dtype=np.intp)
+            data.targets, classes=np.arange(2), positions=np.asarray(own, dtype=np.intp)
         )
         problem = self._svm(weighted_sum(data.bank, weights), two)
         result = self._solve_one(problem)

@@ -153,7 +153,7 @@ class LeaveOneOutKernelClassifier(CombinedKernelClassifier):
         n_rows = data.bank.n_rows
         what = f"leaving out each of {n_rows} rows"
         require_memory(SQUARES * 8 * n_rows**2, self.memory_limit, what)
-        rows = data.rows
+        rows = data.targets
         problem = least_squares(data.bank, rows.target, rows.weight, self.C)
         counts = np.ones(n_rows) if data.counts is None else data.counts
         found = select_forward(problem, rows.target, counts, self.max_kernels)

@@ -298,7 +298,7 @@ class LPBetaClassifier(CombinedKernelClassifier):
         self.cv = cv
 
     def _learn(self, data: Training) -> LPBetaClassifier:
-        rows, n_kernels = data.rows, data.bank.n_blocks
+        rows, n_kernels = data.targets, data.bank.n_blocks
         folds = make_folds(self.cv, rows.target, None, rows.kept, True)
         _require_partition(folds, len(rows.kept))
         parts = [self._learn_alone(data, f, folds) for f in range(n_kernels)]
@@ -317,7 +317,7 @@ class LPBetaClassifier(CombinedKernelClassifier):
     def _learn_alone(self, data: Training, f: int, folds: list[Fold]) -> _KernelShare:
         """The SVM of one kernel, on all rows and without every fold."""
         alone = weighted_sum(data.bank, only(f, data.bank.n_blocks))
-        problem = self._svm(alone, data.rows)
+        problem = self._svm(alone, data.targets)
         unseen = self._unseen_scores(problem, folds)
         result = require_whole(self._solve_one(problem))
         coef = result.model.weights[0] * result.model.coef
@@ -341,7 +341,7 @@ class LPBetaClassifier(CombinedKernelClassifier):
         support = support_of(np.concatenate(coefs, axis=1))
         kernels = data.kernels.take(support, matrices=False)
         self._model = StackedModel(kernels, coefs[:, support], weights)
-        self.support_ = data.rows.kept[support]
+        self.support_ = data.targets.kept[support]
         self._show_model()
         return self
 

@@ -167,14 +167,14 @@ class ProductKernelClassifier(CombinedKernelClassifier):
         bank = merged(data.bank, PowerProduct(power))
         if self.psd == "check" and not power.is_integer():
             _check_root(bank, power)
-        problem = self._svm(bank, data.rows)
+        problem = self._svm(bank, data.targets)
         result = self._solve_one(problem)
         coef = result.model.weights[0] * result.model.coef
         support = support_of(coef)
         kernels = data.kernels.take(support, matrices=False)
         self._model = ProductModel(kernels, coef[support], power)
         self._show_model()
-        self.support_ = data.rows.kept[support]
+        self.support_ = data.targets.kept[support]
         self._temperature = Temperature(calibrate(problem, result.model))
         self.objective_ = result.objective
         self.duality_gap_ = result.duality_gap

@@ -19,12 +19,12 @@ from manykernels.banks.combined import weighted_sum
 from manykernels.inputs.reading import as_joined
 from manykernels.mkl.estimator import Training
 from manykernels.mkl.search import Grid, Search, make_folds
-from manykernels.mkl.tasks import Task, judge
 from manykernels.solvers import Expansion
 from manykernels.solvers.loop import require_whole
 from manykernels.study.contest.kinds import Kind
 from manykernels.study.contest.splits import Fold
 from manykernels.study.owners import Owners
+from manykernels.targets.base import score_predictions
 
 LINEAR_CS = (1e-3, 1e-2, 1e-1, 1.0, 10.0)  # of standardized columns
 
@@ -90,8 +90,7 @@ class Lesson:
         began = time.perf_counter()
         self.estimator, self.train, self.plan = estimator, train, plan
         self.data: Training = estimator._read(train.X, train.y, train.weight)
-        rows, weighted = self.data.rows, train.weight is not None
-        self.task: Task = estimator._task(rows, plan.scoring, weighted)
+        rows = self.data.targets
         self.raw_folds = list(folds)
         self.folds = make_folds(self.raw_folds, rows.target, None, rows.kept, False)
         self.kernel_seconds = time.perf_counter() - began
@@ -101,7 +100,9 @@ class Lesson:
         """Mean scores of every p and C on the inner folds."""
         grid = Grid(list(ps), self.plan.grid.Cs)
         solver = self.estimator._make_solver
-        search = Search(bank, self.task, grid, solver, self.data.seed, 1, 0)
+        scoring = (self.plan.scoring, self.train.weight is not None)
+        shared = (grid, solver, self.data.seed, 1, 0, *scoring)
+        search = Search(bank, self.data.targets, *shared)
         return np.asarray(search.fold_scores(self.folds).mean(axis=(0, 2)))
 
     def fit(self, p: float, C: float) -> Any:
@@ -218,7 +219,7 @@ def averaged(lesson: Lesson, X: Any) -> Outcome:
 
     def predict(C: float, train: np.ndarray, values: np.ndarray) -> np.ndarray:
         model = kind.on_kernel(C)  # type: ignore[union-attr]
-        rows = lesson.data.rows
+        rows = lesson.data.targets
         y = lesson.train.y[rows.kept][train]
         model.fit(kernel[np.ix_(train, train)], y, sample_weight=rows.weight[train])
         return kind.kernel_scores(model, values)  # type: ignore[union-attr]
@@ -227,7 +228,7 @@ def averaged(lesson: Lesson, X: Any) -> Outcome:
         return predict(C, fold[0], kernel[np.ix_(fold[1], fold[0])])
 
     Cs = lesson.plan.grid.Cs
-    best = _best(lesson, Cs, lesson.folds, lesson.data.rows.kept, inner)
+    best = _best(lesson, Cs, lesson.folds, lesson.data.targets.kept, inner)
     scores = predict(best, whole, lesson.uniform_cross(X))
     return Outcome(scores, {"C": best}, None, time.perf_counter() - began)
 
@@ -277,7 +278,7 @@ ON_TABLES = ("linear", "forest")  # need columns, not kernel matrices
 
 def _weights(lesson: Lesson) -> np.ndarray | None:
     """Of all training rows, class weights included; zero where a row is not kept."""
-    rows = lesson.data.rows
+    rows = lesson.data.targets
     weight = np.zeros(len(lesson.train.y))
     weight[rows.kept] = rows.weight
     return None if np.all(weight == 1.0) else weight  # a forest draws in another way
@@ -299,7 +300,7 @@ def _best(
             held = kept[fold[1]]
             weight = None if train.weight is None else train.weight[held]
             known = plan.kind.known(predict(C, fold))
-            found.append(judge(plan.scoring, known, train.y[held], weight))
+            found.append(score_predictions(plan.scoring, known, train.y[held], weight))
         means.append(float(np.mean(found)))
     place, _ = Grid([2.0], list(Cs)).best(np.array(means))
     return float(Cs[place])

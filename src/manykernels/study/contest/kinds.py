@@ -13,10 +13,11 @@ from sklearn.svm import SVC
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
 
-from manykernels.inputs.survival import read_times
 from manykernels.mkl import MKLClassifier, MKLRegressor, MKLSurvival
-from manykernels.mkl.tasks import KnownProbabilities, KnownTimes, KnownValues
 from manykernels.study.tasks import kind_of, variance_of
+from manykernels.targets.labels import PredictedProbabilities
+from manykernels.targets.times import PredictedTimes, read_times
+from manykernels.targets.values import PredictedValues
 
 TREES = 300
 STEPS = 2000  # of the logistic regression, at most
@@ -99,7 +100,7 @@ class Labels:
 
     def known(self, scores: np.ndarray) -> Any:
         """An estimator whose predictions of some rows are these."""
-        return KnownProbabilities(scores, self.classes)
+        return PredictedProbabilities(scores, self.classes)
 
     def predicted(self, scores: np.ndarray) -> np.ndarray:
         """Positions of the classes."""
@@ -179,7 +180,7 @@ class Values:
 
     def known(self, scores: np.ndarray) -> Any:
         """An estimator whose predictions of some rows are these."""
-        return KnownValues(self.predicted(scores))
+        return PredictedValues(self.predicted(scores))
 
     def predicted(self, scores: np.ndarray) -> np.ndarray:
         """The values."""
@@ -259,7 +260,7 @@ class Times:
 
     def known(self, scores: np.ndarray) -> Any:
         """An estimator whose predictions of some rows are these."""
-        return KnownTimes(self.predicted(scores))
+        return PredictedTimes(self.predicted(scores))
 
     def predicted(self, scores: np.ndarray) -> np.ndarray:
         """What rises with the times."""

@@ -11,11 +11,11 @@ from scipy import stats
 from scipy.special import softmax
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
-from manykernels.mkl.tasks import judge
 from manykernels.study.contest.kinds import Kind, Labels
 from manykernels.study.contest.record import LEARNED, UNIFORM, Record
 from manykernels.study.contest.splits import Split
 from manykernels.study.table import Table
+from manykernels.targets.base import score_predictions
 
 TITLES = {
     LEARNED: "MKL, learned weights",
@@ -85,7 +85,9 @@ class Finished:
     def _judged(self, split: Split, outcome: Any) -> float:
         weight = None if self.weight is None else self.weight[split.test]
         known = self.kind.known(outcome.scores)
-        return judge(self.scoring, known, self.kind.given[split.test], weight)
+        return score_predictions(
+            self.scoring, known, self.kind.given[split.test], weight
+        )
 
     def pooled(self, method: str) -> tuple[np.ndarray, np.ndarray]:
         """(rows, scores) of all splits one after the other."""
@@ -306,6 +308,8 @@ def _score_where(done: Finished, method: str, here: np.ndarray) -> float:
     weight = None if done.weight is None else done.weight[rows[here]]
     known = done.kind.known(scores[here])
     try:
-        return judge(done.scoring, known, done.kind.given[rows[here]], weight)
+        return score_predictions(
+            done.scoring, known, done.kind.given[rows[here]], weight
+        )
     except ValueError:  # too few rows for this measure
         return float("nan")

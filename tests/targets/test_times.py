@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from manykernels.inputs.survival import TrainingTimes, read_times
+from manykernels.losses import CensoredEpsilonInsensitive
+from manykernels.targets.times import Times, read_times
 
 TIME, EVENT = np.array([5.0, 8.5, 2.0, 3.0]), np.array([True, False, True, True])
 X = np.zeros((4, 2))
@@ -92,28 +93,32 @@ REFUSED = {
 def test_refusals_are_one_sentence(case):
     y, part = REFUSED[case]
     with pytest.raises(ValueError, match=part) as caught:
-        TrainingTimes.of(X, y)
+        Times.of(y, n_rows=len(X))
     message = str(caught.value)
     assert message.endswith(".") and ". " not in message and ";" in message
 
 
 def test_times_as_they_are_may_be_zero_but_not_negative():
-    rows = TrainingTimes.of(X, changed(time=[(1, 0.0)]), log=False)
+    rows = Times.of(changed(time=[(1, 0.0)]), log=False)
     np.testing.assert_array_equal(rows.target[:, 0], [5.0, 0.0, 2.0, 3.0])
     with pytest.raises(ValueError, match="at least zero, got -2 in row 1"):
-        TrainingTimes.of(X, changed(time=[(1, -2.0)]), log=False)
+        Times.of(changed(time=[(1, -2.0)]), log=False)
 
 
 def test_rows_without_weight_are_not_there():
-    rows = TrainingTimes.of(X, (TIME, EVENT), [1.0, 2.0, 0.0, 0.5])
+    rows = Times.of((TIME, EVENT), [1.0, 2.0, 0.0, 0.5])
     np.testing.assert_array_equal(rows.kept, [0, 1, 3])
     np.testing.assert_allclose(rows.target[:, 0], np.log([5.0, 8.5, 3.0]))
     np.testing.assert_array_equal(rows.target[:, 1], [1, 0, 1])
-    less = rows.less(1.5)
-    np.testing.assert_allclose(less.target[:, 0], np.log([5.0, 8.5, 3.0]) - 1.5)
-    np.testing.assert_array_equal(less.target[:, 1], [1, 0, 1])
+    loss = CensoredEpsilonInsensitive()
+    rows = Times.of((TIME, EVENT), [1.0, 2.0, 0.0, 0.5], loss=loss, center=True)
+    moved = np.log([5.0, 8.5, 3.0]) - rows.intercept
+    assert rows.intercept != 0.0
+    np.testing.assert_allclose(rows.target[:, 0], moved)
+    np.testing.assert_array_equal(rows.target[:, 1], [1, 0, 1])
+    assert rows.take([0]).intercept != rows.intercept
     with pytest.raises(ValueError, match="got none in 1 rows"):
-        TrainingTimes.of(X, (TIME, EVENT), [0.0, 1.0, 0.0, 0.0])
+        Times.of((TIME, EVENT), [0.0, 1.0, 0.0, 0.0])
 
 
 def test_frames_that_are_not_from_pandas_are_read_by_column():

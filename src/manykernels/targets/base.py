@@ -1,0 +1,194 @@
+"""What labels, values and times share: rows, weights, the problem, the score."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.metrics import get_scorer, get_scorer_names
+
+from manykernels.banks import Bank
+from manykernels.base.quoted import described, quoted
+from manykernels.losses import Loss
+from manykernels.norms import LpGroupNorm
+from manykernels.solvers import Problem
+
+
+@dataclass(frozen=True, kw_only=True)
+class Targets(ABC):
+    """Targets of the rows of positive weight; other rows do not count at all.
+
+    Attributes
+    ----------
+    kept : int array of shape (rows,)
+        Positions of the rows in y.
+    weight : array of shape (rows,)
+        Positive.
+    loss : Loss or None
+        What a fit minimizes; None where nothing is learned.
+    per_target : bool
+        Whether every target has kernel weights, and a score, to itself.
+    """
+
+    kept: np.ndarray
+    weight: np.ndarray
+    loss: Loss | None = None
+    per_target: bool = False
+
+    @property
+    @abstractmethod
+    def target(self) -> np.ndarray:
+        """Targets in the form that the loss takes."""
+
+    @property
+    @abstractmethod
+    def n_outputs(self) -> int:
+        """Columns of scores."""
+
+    @abstractmethod
+    def take(self, rows: Any) -> Targets:
+        """Some of the rows, by position or mask."""
+
+    @abstractmethod
+    def score(
+        self,
+        held_out: Any,
+        scores: np.ndarray,
+        scoring: Any = None,
+        weighted: bool = False,
+    ) -> np.ndarray:
+        """Score of other rows by a model of these: one number, or one per target.
+
+        Parameters
+        ----------
+        held_out : Targets of the same class
+        scores : array of shape (rows of held_out, n_outputs)
+            Of the model, without intercept.
+        scoring : str or scorer, optional
+            None for accuracy, R^2 or concordance.
+        weighted : bool
+            Whether the weights of the rows count.
+        """
+
+    def problem(self, bank: Bank, norm: LpGroupNorm, C: float) -> Problem:
+        """The problem on these rows, which are those of the bank."""
+        assert self.loss is not None
+        return Problem(
+            bank, self.target, self.n_outputs, self.loss, norm, C, self.weight
+        )
+
+
+# --- checks of y and sample_weight ----------------------------------------------------
+
+
+def missing_target(owner: str, advice: str) -> ValueError:
+    """The error for y=None; scikit-learn's checks look for how it begins."""
+    return ValueError(
+        f"This {owner} estimator requires y to be passed, but the target y is None; "
+        f"{advice}."
+    )
+
+
+def require_length(n_rows: int | None, y: np.ndarray) -> None:
+    """Raise unless y has an entry for every row of X."""
+    if n_rows is not None and len(y) != n_rows:
+        raise ValueError(
+            "Found input variables with inconsistent numbers of samples: "
+            f"{[n_rows, len(y)]}; pass one entry of y, and of sample_weight, for every "
+            "row of X."
+        )
+
+
+def read_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
+    """One number per row, none negative and not all zero; ones for None.
+
+    Examples
+    --------
+    >>> read_weights(None, 2)
+    array([1., 1.])
+    >>> read_weights([1.0], 2)
+    Traceback (most recent call last):
+    ValueError: sample_weight must have the shape (2,), got (1,); pass one number per
+    row.
+    """
+    if sample_weight is None:
+        return np.ones(n_rows)
+    try:
+        weight = np.asarray(sample_weight)
+        if np.iscomplexobj(weight):
+            raise TypeError("complex numbers have no order")
+        weight = weight.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            "sample_weight must hold one number per row, got "
+            f"{described(sample_weight)}; turn it into numbers."
+        ) from error
+    weight = np.full(n_rows, weight) if weight.ndim == 0 else weight
+    if weight.shape != (n_rows,):
+        raise ValueError(
+            f"sample_weight must have the shape ({n_rows},), got {weight.shape}; pass "
+            "one number per row."
+        )
+    bad = ~(weight >= 0.0) | np.isinf(weight)
+    if bad.any():
+        row = int(np.argmax(bad))
+        wanted = "not be negative" if weight[row] < 0.0 else "hold finite numbers"
+        raise ValueError(
+            f"sample_weight must {wanted}, got {weight[row]:g} for row {row}; give "
+            "rows that should not count the weight 0."
+        )
+    if not np.any(weight):
+        raise no_positive_weight("sample_weight", "zeros only")
+    return weight
+
+
+def no_positive_weight(name: str, got: Any) -> ValueError:
+    """The error where weights leave no row."""
+    return ValueError(
+        f"{name} must be positive for some of the rows, got {got}; leave it out to "
+        "count all rows alike."
+    )
+
+
+# --- scores of predictions ------------------------------------------------------------
+
+
+class Predictions(BaseEstimator):
+    """A fitted estimator that predicts what it was made with, for scorers."""
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+
+def score_predictions(
+    scoring: Any, predictions: Any, y: Any, weight: np.ndarray | None
+) -> float:
+    """Score of predictions by `scoring`; None for accuracy, R^2 or concordance."""
+    rows = np.arange(len(y))[:, None]
+    weights = {} if weight is None else {"sample_weight": weight}
+    if scoring is None:
+        return float(predictions.score(rows, y, **weights))
+    return float(find_scorer(scoring)(predictions, rows, y, **weights))
+
+
+def find_scorer(scoring: Any) -> Any:
+    """A scorer of scikit-learn by name; scorers as they are.
+
+    Examples
+    --------
+    >>> find_scorer("best")
+    Traceback (most recent call last):
+    ValueError: scoring must be the name of a metric of scikit-learn or a scorer, got
+    'best'; choose for instance 'r2' or 'accuracy'.
+    """
+    names = get_scorer_names() if isinstance(scoring, str) else []
+    scorer = get_scorer(scoring) if scoring in names else scoring
+    if not callable(scorer):
+        raise ValueError(
+            "scoring must be the name of a metric of scikit-learn or a scorer, got "
+            f"{quoted(scoring)}; choose for instance 'r2' or 'accuracy'."
+        )
+    return scorer

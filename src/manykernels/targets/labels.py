@@ -1,0 +1,245 @@
+"""Class labels to predict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.special import softmax
+from sklearn.base import ClassifierMixin
+from sklearn.utils import column_or_1d, compute_class_weight
+from sklearn.utils.multiclass import type_of_target
+
+from manykernels.base.quoted import described
+from manykernels.losses import Loss
+from manykernels.targets.base import (
+    Predictions,
+    Targets,
+    missing_target,
+    no_positive_weight,
+    read_weights,
+    require_length,
+    score_predictions,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Labels(Targets):
+    """Class labels of the rows of positive weight.
+
+    Attributes
+    ----------
+    classes : array of shape (n_classes,)
+        The labels in rising order.
+    positions : int array of shape (rows,)
+        Of every row's label among the classes.
+
+    Examples
+    --------
+    >>> labels = Labels.of(["b", "a", "b"], [1.0, 2.0, 0.0])
+    >>> labels.classes.tolist(), labels.target.tolist(), labels.kept.tolist()
+    (['a', 'b'], [1, 0], [0, 1])
+    """
+
+    classes: np.ndarray
+    positions: np.ndarray
+
+    @classmethod
+    def of(
+        cls,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        n_rows: int | None = None,
+        class_weight: Any = None,
+        classes: np.ndarray | None = None,
+        loss: Loss | None = None,
+        owner: str = "MKLClassifier",
+    ) -> Labels:
+        """Read and check labels and weights.
+
+        Parameters
+        ----------
+        n_rows : int, optional
+            Of X, where y has to have as many.
+        class_weight : dict or "balanced", optional
+        classes : array, optional
+            All labels in rising order; by default those of rows of positive weight.
+        owner : str
+            The estimator that messages name.
+        """
+        y = read_labels(y, owner)
+        require_length(n_rows, y)
+        weight = read_weights(sample_weight, len(y))
+        kept = np.flatnonzero(weight > 0.0)
+        y, weight = y[kept], weight[kept]
+        if classes is None:
+            classes, positions = np.unique(y, return_inverse=True)
+            require_classes(classes, owner)
+        else:
+            positions = encode_labels(y, classes)
+        if class_weight is not None:
+            factors = class_factors(class_weight, classes, positions, weight)
+            weight = weight * factors[positions]
+            used = weight > 0.0
+            if not np.any(used):
+                raise no_positive_weight("class_weight", class_weight)
+            kept, positions, weight = kept[used], positions[used], weight[used]
+        return cls(
+            kept=kept, weight=weight, loss=loss, classes=classes, positions=positions
+        )
+
+    @property
+    def target(self) -> np.ndarray:
+        return self.positions
+
+    @property
+    def n_outputs(self) -> int:
+        return len(self.classes)
+
+    def take(self, rows: Any) -> Labels:
+        return replace(
+            self,
+            kept=self.kept[rows],
+            weight=self.weight[rows],
+            positions=self.positions[rows],
+        )
+
+    def score(
+        self,
+        held_out: Labels,
+        scores: np.ndarray,
+        scoring: Any = None,
+        weighted: bool = False,
+    ) -> np.ndarray:
+        logits = self.loss is not None and self.loss.scores_are_logits
+        kind = PredictedProbabilities if logits else PredictedLabels
+        y = self.classes[held_out.positions]
+        weight = held_out.weight if weighted else None
+        predictions = kind(scores, self.classes)
+        return np.array([score_predictions(scoring, predictions, y, weight)])
+
+
+# --- checks ---------------------------------------------------------------------------
+
+
+def read_labels(y: Any, owner: str) -> np.ndarray:
+    """One label per row, checked."""
+    if y is None:
+        raise missing_target(owner, "pass one label per row")
+    try:
+        labels = column_or_1d(y, warn=True)
+        kind = type_of_target(labels)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"y must hold one label per row, got {described(y)}; pass a list or an "
+            "array of whole numbers, booleans or texts."
+        ) from error
+    if kind not in ("binary", "multiclass"):
+        raise ValueError(
+            f"y must hold classes, got values of an Unknown label type: {kind}; pass "
+            "whole numbers, booleans or texts, or use a regressor."
+        )
+    return np.asarray(labels)
+
+
+def require_classes(classes: np.ndarray, owner: str) -> None:
+    """Raise unless there are at least two classes."""
+    if len(classes) < 2:
+        raise ValueError(
+            f"{owner} needs samples of at least 2 classes, got one class only: "
+            f"{classes.tolist()}; check the labels and sample weights."
+        )
+
+
+def encode_labels(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Position of every label among the classes, which must hold them all."""
+    unknown = np.setdiff1d(y, classes)
+    if len(unknown):
+        raise ValueError(
+            f"y must hold labels among the classes {classes.tolist()}, got "
+            f"{unknown.tolist()} as well; pass all the labels that will ever come to "
+            "the first call of partial_fit."
+        )
+    return np.searchsorted(classes, y)
+
+
+def class_factors(
+    class_weight: Any, classes: np.ndarray, target: np.ndarray, weight: np.ndarray
+) -> np.ndarray:
+    """A factor per class; "balanced" gives all classes the same total weight."""
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        totals = np.bincount(target, weight, minlength=len(classes))
+        return np.asarray(weight.sum() / (len(classes) * totals))
+    # The classes stand for y: a chunk of a stream need not hold all of them.
+    factors = compute_class_weight(class_weight, classes=classes, y=classes)
+    if np.any(factors < 0.0):
+        raise ValueError(
+            f"class_weight must not be negative, got {class_weight!r}; give classes "
+            "that should not count the weight 0."
+        )
+    return np.asarray(factors, dtype=np.float64)
+
+
+def first_classes(classes: Any) -> np.ndarray:
+    """Check the labels that the first call to partial_fit names."""
+    if classes is None:
+        raise ValueError(
+            "classes must be passed on the first call to partial_fit, got None; give "
+            "all the labels that will ever come, for instance np.unique(y)."
+        )
+    classes = np.unique(classes)
+    require_classes(classes, "MKLClassifier")
+    return classes
+
+
+def check_same_classes(classes: Any, first: np.ndarray) -> None:
+    """Raise if a later call to partial_fit names other classes than the first."""
+    if classes is not None and not np.array_equal(np.unique(classes), first):
+        raise ValueError(
+            "classes must stay the same in every call to partial_fit, got "
+            f"{np.unique(classes).tolist()} after {first.tolist()}; leave the argument "
+            "out, or start a new model."
+        )
+
+
+# --- predictions ----------------------------------------------------------------------
+
+
+class PredictedLabels(ClassifierMixin, Predictions):
+    """A classifier with the given scores of shape (rows, classes)."""
+
+    def __init__(self, scores: Any = None, classes: Any = None) -> None:
+        self.scores = scores
+        self.classes = classes
+
+    @property
+    def classes_(self) -> Any:
+        """All the labels."""
+        return self.classes
+
+    def predict(self, X: Any) -> Any:
+        """Labels of the highest scores."""
+        return self.classes[np.argmax(self.scores, axis=1)]
+
+    def decision_function(self, X: Any) -> Any:
+        """The scores, or their difference for two classes."""
+        if self.scores.shape[1] == 2:
+            return self.scores[:, 1] - self.scores[:, 0]
+        return self.scores
+
+    def predict_proba(self, X: Any) -> Any:
+        """Raise: a temperature would need another fit in every fold."""
+        raise ValueError(
+            "scoring by probabilities needs them in every fold of the search, which "
+            "only loss='log' has; take loss='log', another metric, or scikit-learn's "
+            "GridSearchCV."
+        )
+
+
+class PredictedProbabilities(PredictedLabels):
+    """A classifier whose probabilities are the softmax of the given scores."""
+
+    def predict_proba(self, X: Any) -> Any:
+        return softmax(self.scores, axis=1)

@@ -1,0 +1,176 @@
+"""Numbers to predict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.utils import check_array
+
+from manykernels.base.quoted import described
+from manykernels.losses import Loss
+from manykernels.targets.base import (
+    Predictions,
+    Targets,
+    missing_target,
+    read_weights,
+    require_length,
+    score_predictions,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Values(Targets):
+    """Numbers of the rows of positive weight.
+
+    Attributes
+    ----------
+    values : array of shape (rows, targets)
+        As they came.
+    intercept : array of shape (targets,)
+        Weighted mean of the values, or zeros.
+    center : bool
+        Whether the mean is taken off the values to learn.
+    flat : bool
+        Whether y has the shape (rows,).
+
+    Examples
+    --------
+    >>> values = Values.of([1.0, 3.0, 9.0], [1.0, 1.0, 0.0])
+    >>> values.target.ravel().tolist(), values.intercept.tolist()
+    ([-1.0, 1.0], [2.0])
+    >>> values.take([1]).intercept.tolist()
+    [3.0]
+    """
+
+    values: np.ndarray
+    intercept: np.ndarray
+    center: bool = True
+    flat: bool = True
+
+    @classmethod
+    def of(
+        cls,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        n_rows: int | None = None,
+        center: bool = True,
+        loss: Loss | None = None,
+        per_target: bool = False,
+        owner: str = "MKLRegressor",
+    ) -> Values:
+        """Read and check values and weights; `n_rows` are those of X."""
+        y = read_values(y, owner)
+        require_length(n_rows, y)
+        weight = read_weights(sample_weight, len(y))
+        kept = np.flatnonzero(weight > 0.0)
+        values, weight = y[kept].reshape(len(kept), -1), weight[kept]
+        return cls(
+            kept=kept,
+            weight=weight,
+            loss=loss,
+            per_target=per_target,
+            values=values,
+            intercept=_intercept(values, weight, center),
+            center=center,
+            flat=y.ndim == 1,
+        )
+
+    @property
+    def target(self) -> np.ndarray:
+        return self.values - self.intercept
+
+    @property
+    def n_outputs(self) -> int:
+        return int(self.values.shape[1])
+
+    def take(self, rows: Any) -> Values:
+        """Some of the rows, with an intercept of their own."""
+        values, weight = self.values[rows], self.weight[rows]
+        intercept = _intercept(values, weight, self.center)
+        return replace(
+            self,
+            kept=self.kept[rows],
+            weight=weight,
+            values=values,
+            intercept=intercept,
+        )
+
+    def score(
+        self,
+        held_out: Values,
+        scores: np.ndarray,
+        scoring: Any = None,
+        weighted: bool = False,
+    ) -> np.ndarray:
+        return held_out.score_predicted(scores + self.intercept, scoring, weighted)
+
+    def score_predicted(
+        self, predicted: np.ndarray, scoring: Any = None, weighted: bool = False
+    ) -> np.ndarray:
+        """Score of predictions of these rows: one, or one per target."""
+        weight = self.weight if weighted else None
+        pairs = [(self.values, predicted)]
+        if self.per_target or self.n_outputs == 1:
+            pairs = list(zip(self.values.T, predicted.T, strict=True))
+        found = [
+            score_predictions(scoring, PredictedValues(p), y, weight) for y, p in pairs
+        ]
+        return np.array(found)
+
+
+def _intercept(values: np.ndarray, weight: np.ndarray, center: bool) -> np.ndarray:
+    if not center:
+        return np.zeros(values.shape[1])
+    return np.asarray(np.average(values, axis=0, weights=weight))
+
+
+def read_values(y: Any, owner: str) -> np.ndarray:
+    """Finite numbers of the shape (rows,) or (rows, targets), checked."""
+    if y is None:
+        raise missing_target(
+            owner, "pass one number, or one row of numbers, per row of X"
+        )
+    try:
+        values = check_array(
+            y,
+            ensure_2d=False,
+            allow_nd=True,
+            dtype="numeric",
+            ensure_all_finite=False,
+            ensure_min_samples=0,
+            ensure_min_features=0,
+            input_name="y",
+        ).astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"y must hold real numbers, one per row or one row of them, got "
+            f"{described(y)}; turn it into numbers, or use a classifier."
+        ) from error
+    if values.ndim not in (1, 2) or values.size == 0:
+        raise ValueError(
+            "y must have the shape (rows,) or (rows, targets), got "
+            f"{values.shape}; reshape it so."
+        )
+    bad = ~np.isfinite(values)
+    if bad.any():
+        row = int(np.argwhere(bad)[0][0])
+        what = "NaN" if np.isnan(values[bad]).any() else "infinity (inf)"
+        raise ValueError(
+            f"y must hold finite numbers, got {what}, first in row {row}; drop such "
+            "rows, or give them values, first."
+        )
+    return np.asarray(values)
+
+
+class PredictedValues(RegressorMixin, Predictions):
+    """A regressor that predicts the given values."""
+
+    def __init__(self, values: Any = None) -> None:
+        self.values = values
+
+    def predict(self, X: Any) -> Any:
+        return self.values
