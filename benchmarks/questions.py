@@ -22,7 +22,7 @@ from contest.objective import Graded, accuracy, best_bound, follow, quartiles
 from contest.solvers import FOREVER
 from grade import make_problem
 
-from manykernels.hot.mirror import MirrorRule
+from manykernels.hot.mirror_passes import MirrorRule
 from manykernels.solvers import Auto, Obscure, Problem
 from manykernels.solvers.mirror import MirrorDescent
 

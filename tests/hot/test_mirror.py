@@ -5,7 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from manykernels.hot.mirror import MirrorRule, MirrorState, hinge_sums, mirror_pass
+from manykernels.hot.mirror_passes import (
+    MirrorRule,
+    MirrorState,
+    hinge_sums,
+    mirror_pass,
+)
 from manykernels.solvers.mirror import MirrorDescent
 from tests.oracles.naive import hinge
 from tests.oracles.toys import toy_problem

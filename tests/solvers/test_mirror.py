@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from manykernels.banks import GramBank
-from manykernels.hot.mirror import MirrorRule
+from manykernels.hot.mirror_passes import MirrorRule
 from manykernels.solvers import DualAscent, Obscure, Pegasos, Problem
 from manykernels.solvers.mirror import MirrorDescent
 from tests.oracles.naive import naive_dual_bound, naive_objective, naive_theta_norms

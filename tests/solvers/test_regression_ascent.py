@@ -7,7 +7,7 @@ import pytest
 from sklearn.svm import SVR, LinearSVR
 
 from manykernels.banks import GramBank
-from manykernels.hot.regression import residual_sweeps
+from manykernels.hot.dual import residual_sweeps
 from manykernels.losses import EpsilonInsensitive, Huber, MulticlassHinge, Squared
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Problem

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from manykernels.banks import build_bank
-from manykernels.hot.mirror import MirrorRule
+from manykernels.hot.mirror_passes import MirrorRule
 from manykernels.kernels import RBF, KernelSet, Linear
 from manykernels.losses import MulticlassHinge
 from manykernels.norms import LpGroupNorm

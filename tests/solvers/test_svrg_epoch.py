@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from manykernels.banks import BlockBank, FeatureBlock, GramBank
-from manykernels.hot.svrg import Rule, Snapshot, Sum
+from manykernels.hot.svrg_epochs import Rule, Snapshot, Sum
 from manykernels.solvers.svrg.epoch import (
     FeatureSource,
     KernelSource,

@@ -17,7 +17,7 @@ from manykernels.distributed.newton import (
 )
 from manykernels.distributed.rows import HeldRows
 from manykernels.distributed.sums import add_arrays
-from manykernels.hot.svrg import Rule, Snapshot
+from manykernels.hot.svrg_epochs import Rule, Snapshot
 from manykernels.losses import Loss
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers.problem import Problem, require_lasting_weights

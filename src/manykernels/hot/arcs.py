@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from manykernels.hot.lazy import njit
+from manykernels.hot.jit import njit
 from manykernels.hot.trees import NOTHING
 
 # Rows of a sentence: MARGIN before the root, the root, the words, MARGIN after them.

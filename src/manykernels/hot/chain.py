@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from manykernels.hot.lazy import njit
+from manykernels.hot.jit import njit
 from manykernels.hot.prox import ENTRIES, prox_step, prox_steps
 
 # Sums of exponentials below this are computed again without their common factor.

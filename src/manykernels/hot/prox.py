@@ -3,9 +3,8 @@
 The maps are those of :mod:`manykernels.norms.prox`, which tests compare them with; here
 they work in place on norms that a compiled loop holds. Chains and trees share them.
 
-Numba's cache on disk looks at the file of the function that is called from Python, not
-at those of its helpers; `hot/lazy.py` has it look at the files that a loop's own file
-imports from. This file is apart, because two copies of it would drift apart.
+This file is apart, because two copies of it would drift apart. Numba's cache on disk
+looks at the file of the outermost loop alone: empty it after a change here.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from manykernels.hot.lazy import njit
+from manykernels.hot.jit import njit
 
 # The one table of regularizer terms: compiled loops know a term by its place here.
 KINDS = (
@@ -28,8 +27,9 @@ KINDS = (
     "squared_p",
     "elastic_net",
 )
-ENTRIES, GROUP_LASSO, SPARSE_MKL, SQUARED_L2 = 0, 1, 2, 3
-POWER, JOINT, SQUARED_P, ELASTIC_NET = 4, 5, 6, 7
+ENTRIES, GROUP_LASSO, SPARSE_MKL, SQUARED_L2, POWER, JOINT, SQUARED_P, ELASTIC_NET = (
+    range(len(KINDS))
+)
 
 VANISHING = 1e-200  # steps below this change nothing, and dividing by them overflows
 NEWTON_STEPS = 100  # never needed: a step at least divides the excess by e

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from manykernels.hot.lazy import njit
+from manykernels.hot.jit import njit
 
 
 @njit(cache=True, nogil=True)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from manykernels.hot.lazy import njit
+from manykernels.hot.jit import njit
 
 NEGLIGIBLE = 1e-13  # relative to a row's bound: smaller steps are rounding
 TRIALS = 60  # of a line search

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from manykernels.hot.lazy import njit
+from manykernels.hot.jit import njit
 
 
 @njit(cache=True, fastmath=True, nogil=True)

@@ -19,7 +19,7 @@ from manykernels.hot.arcs import (
     place_of,
     score_arcs,
 )
-from manykernels.hot.lazy import njit
+from manykernels.hot.jit import njit
 from manykernels.hot.prox import prox_steps
 from manykernels.hot.tree_search import (
     ClimbWork,

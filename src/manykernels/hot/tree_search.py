@@ -24,7 +24,7 @@ from manykernels.hot.arcs import (
     place_of,
     score_arcs,
 )
-from manykernels.hot.lazy import njit
+from manykernels.hot.jit import njit
 from manykernels.hot.trees import NOTHING, find_tree, tree_work
 
 CANDIDATES = 8  # heads of a word that are tried

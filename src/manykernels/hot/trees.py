@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from manykernels.hot.lazy import njit
+from manykernels.hot.jit import njit
 
 NOTHING = -np.inf
 

@@ -82,7 +82,7 @@ class Loss(ABC):
     scores_are_logits : bool
         Whether softmax(scores) are the probabilities that the loss learns.
     compiled_gradient : (int, float) or None
-        Code and parameter by which :mod:`manykernels.hot.svrg` knows the gradient.
+        Code and parameter of the gradient in :mod:`manykernels.hot.svrg_epochs`.
     takes_any_array : bool
         Whether scores and targets may be arrays of any library that follows the array
         API standard, such as tensors on a GPU; other losses take NumPy's only.

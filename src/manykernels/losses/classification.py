@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from manykernels.base.arrays import Array
 from manykernels.device import DeviceArray, namespace
-from manykernels.hot import svrg as hot
+from manykernels.hot import svrg_epochs as hot
 from manykernels.losses.base import FEASIBILITY_SLACK, LinearMap, Loss
 from manykernels.norms.prox import project_simplex, simplex_level
 

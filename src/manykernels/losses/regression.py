@@ -9,7 +9,7 @@ import numpy as np
 
 from manykernels.base.arrays import Array
 from manykernels.device import DeviceArray, namespace
-from manykernels.hot import svrg as hot
+from manykernels.hot import svrg_epochs as hot
 from manykernels.losses.base import FEASIBILITY_SLACK, LinearMap, Loss, ResidualDual
 
 

@@ -1,7 +1,7 @@
 """Mirror descent on the group norm: OBSCURE and Pegasos.
 
 The paper's general algorithm (proximal projected sub-gradient descent) with three
-step rules; the loop itself is compiled, see `manykernels.hot.mirror`.
+step rules; the loop itself is compiled, see `manykernels.hot.mirror_passes`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,12 @@ from manykernels.banks.base import Bank
 from manykernels.base.arrays import Array, Index, Values
 from manykernels.base.machine import one_blas_thread
 from manykernels.base.stored import Wholes, require_all
-from manykernels.hot.mirror import MirrorRule, MirrorState, hinge_sums, mirror_pass
+from manykernels.hot.mirror_passes import (
+    MirrorRule,
+    MirrorState,
+    hinge_sums,
+    mirror_pass,
+)
 from manykernels.norms.group import p_norm, p_norms
 from manykernels.solvers.loop import (
     Callback,

@@ -17,7 +17,7 @@ from manykernels.banks.base import support_of
 from manykernels.banks.ondemand import OnDemandBank
 from manykernels.base.arrays import Array, Index, Values
 from manykernels.base.machine import in_slices
-from manykernels.hot.mirror import MirrorRule, MirrorState
+from manykernels.hot.mirror_passes import MirrorRule, MirrorState
 from manykernels.kernels import KernelSet
 from manykernels.kernels.scaling import between
 from manykernels.norms.group import LpGroupNorm, p_norm

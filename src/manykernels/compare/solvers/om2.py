@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manykernels.base.machine import one_blas_thread
-from manykernels.hot.mirror import MirrorRule
-from manykernels.hot.online_rivals import om2_pass
+from manykernels.hot.mirror_passes import MirrorRule, om2_pass
 from manykernels.solvers.loop import Callback, Checkpoint, SolveResult, run
 from manykernels.solvers.mirror import MirrorDescent, Passes
 from manykernels.solvers.problem import (

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from manykernels.base.arrays import Array
 from manykernels.base.machine import one_blas_thread
-from manykernels.hot.mirror import MirrorRule
-from manykernels.hot.online_rivals import ufo_pass
+from manykernels.hot.mirror_passes import MirrorRule, ufo_pass
 from manykernels.solvers.loop import Callback, Checkpoint, Iterate, SolveResult, run
 from manykernels.solvers.mirror import MirrorDescent, Passes
 from manykernels.solvers.problem import (

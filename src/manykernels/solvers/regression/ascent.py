@@ -13,7 +13,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
 
 from manykernels.base.arrays import Array
 from manykernels.base.stored import storable
-from manykernels.hot.regression import residual_sweeps
+from manykernels.hot.dual import residual_sweeps
 from manykernels.solvers.loop import (
     Callback,
     Checkpoint,

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from manykernels.base.arrays import Array, Values
-from manykernels.hot import svrg as hot
+from manykernels.hot import svrg_epochs as hot
 from manykernels.solvers.problem import Problem
 from manykernels.solvers.smooth.frozen_kernel import FrozenKernel
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from manykernels.base.arrays import Array
 from manykernels.base.machine import one_blas_thread
-from manykernels.hot.svrg import Rule, Snapshot
+from manykernels.hot.svrg_epochs import Rule, Snapshot
 from manykernels.solvers.loop import (
     Callback,
     Checkpoint,

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manykernels.base.arrays import Array
-from manykernels.hot.svrg import Rule, Snapshot
+from manykernels.hot.svrg_epochs import Rule, Snapshot
 from manykernels.solvers.conjugate_gradients import conjugate_gradients
 from manykernels.solvers.loop import Iterate, Resumable
 from manykernels.solvers.problem import Expansion, Problem

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from manykernels.hot.lazy import njit
+from manykernels.hot.jit import njit
 
 LOG, SMOOTHED_HINGE, SQUARED_HINGE, SQUARED, HUBER = range(5)
 SMALLEST_SCALE = 1e-100

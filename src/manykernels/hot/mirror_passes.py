@@ -1,4 +1,4 @@
-"""One pass of online mirror descent for the multiclass hinge loss.
+"""Passes of online learners with the multiclass hinge loss over a cache of scores.
 
 The scores of every row under every block are cached, so a row that is already right
 costs look-ups only, and an update adds one kernel row to the scores of two classes.
@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from manykernels.hot.lazy import njit
+from manykernels.hot.jit import njit
 
 # The first step of Pegasos shrinks by 1 - 1 up to rounding.
 VANISHING = 1e-12
@@ -139,6 +139,41 @@ def _enough(block_scale, own_values, margin):
     return (1.0 - margin) / (2.0 * curvature)
 
 
+@njit(cache=True, fastmath=True)
+def _strongest_wrong(scores, block_scale, own, i, totals):
+    """The wrong class with the highest score, and how far the own one is ahead."""
+    n_outputs, n_blocks = scores.shape[0], scores.shape[1]
+    for k in range(n_outputs):
+        total = totals.dtype.type(0)
+        for f in range(n_blocks):
+            total += block_scale[f] * scores[k, f, i]
+        totals[k] = total
+    wrong = 1 if own == 0 else 0
+    for k in range(n_outputs):
+        if k != own and totals[k] > totals[wrong]:
+            wrong = k
+    return wrong, totals[own] - totals[wrong]
+
+
+@njit(cache=True, fastmath=True)
+def _add_row(coef, scores, square_norms, row, i, own, wrong, step):
+    """theta += step (phi(x_i, own) - phi(x_i, wrong)), with its scores and norms."""
+    n_blocks, n_rows = scores.shape[1], scores.shape[2]
+    for f in range(n_blocks):
+        lead = scores[own, f, i] - scores[wrong, f, i]
+        square_norms[f] += 2.0 * step * lead + 2.0 * step * step * row[f, i]
+    coef[i, own] += step
+    coef[i, wrong] -= step
+    change = scores.dtype.type(step)
+    own_scores = scores[own].reshape(n_blocks * n_rows)
+    wrong_scores = scores[wrong].reshape(n_blocks * n_rows)
+    values = row.reshape(n_blocks * n_rows)
+    for j in range(n_blocks * n_rows):
+        delta = change * values[j]
+        own_scores[j] += delta
+        wrong_scores[j] -= delta
+
+
 @njit(cache=True, fastmath=True, nogil=True)
 def mirror_pass(rows, slots, state, rule, target, importance, pair_norms, order, begin):
     """Visit the rows in `order` from position `begin`.
@@ -148,23 +183,14 @@ def mirror_pass(rows, slots, state, rule, target, importance, pair_norms, order,
     rows[slots[i], f, j] = K_f(i, j); pair_norms[i] = ||phi(x_i, y) - phi(x_i, k)||_q.
     """
     coef, scores, square_norms, block_scale, scalars = state
-    n_outputs, n_blocks, n_rows = scores.shape
-    totals = np.empty(n_outputs, scores.dtype)
-    powers = np.empty(n_blocks)
+    totals = np.empty(scores.shape[0], scores.dtype)
+    powers = np.empty(scores.shape[1])
     updates = 0
     for position in range(begin, len(order)):
         i = order[position]
         own = target[i]
-        for k in range(n_outputs):
-            total = totals.dtype.type(0)
-            for f in range(n_blocks):
-                total += block_scale[f] * scores[k, f, i]
-            totals[k] = total
-        wrong = -1  # the strongest wrong output
-        for k in range(n_outputs):
-            if k != own and (wrong < 0 or totals[k] > totals[wrong]):
-                wrong = k
-        violated = scalars[0] * (totals[own] - totals[wrong]) < 1.0
+        wrong, margin = _strongest_wrong(scores, block_scale, own, i, totals)
+        violated = scalars[0] * margin < 1.0
         if violated and slots[i] < 0:
             return position, updates
         if rule.online:
@@ -181,21 +207,8 @@ def mirror_pass(rows, slots, state, rule, target, importance, pair_norms, order,
         step = eta * importance[i] / scalars[0]
         row = rows[slots[i]]
         if rule.enough:
-            margin = totals[own] - totals[wrong]
             step = min(step, _enough(block_scale, row[:, i], margin))
-        for f in range(n_blocks):
-            lead = scores[own, f, i] - scores[wrong, f, i]
-            square_norms[f] += 2.0 * step * lead + 2.0 * step * step * row[f, i]
-        coef[i, own] += step
-        coef[i, wrong] -= step
-        change = scores.dtype.type(step)
-        own_scores = scores[own].reshape(n_blocks * n_rows)
-        wrong_scores = scores[wrong].reshape(n_blocks * n_rows)
-        values = row.reshape(n_blocks * n_rows)
-        for j in range(n_blocks * n_rows):
-            delta = change * values[j]
-            own_scores[j] += delta
-            wrong_scores[j] -= delta
+        _add_row(coef, scores, square_norms, row, i, own, wrong, step)
         norm = scalars[0] * _refresh_block_scale(
             square_norms, powers, block_scale, rule.q
         )
@@ -227,3 +240,91 @@ def hinge_sums(scores, scale, coef, target, bound):
         linear += coef[i, own]
         largest = max(largest, coef[i, own] / bound[i])
     return loss, linear, largest
+
+
+# --- OM-2 and UFO-MKL: block_scale is the factor with w_f = block_scale_f theta_f, and
+# scalars[1] counts the rows visited -------------------------------------------------
+
+
+@njit(cache=True)
+def _shrunk_scale(square_norms, shift, q, factor, norms, block_scale):
+    """block_scale_f = factor (v_f / ||theta_f||) (v_f / ||v||_q)^(q-2).
+
+    v_f = max(||theta_f|| - shift, 0); returns ||theta||_{2,q} where shift is zero.
+    """
+    largest = 0.0
+    for f in range(len(square_norms)):
+        square_norms[f] = max(square_norms[f], 0.0)
+        norms[f] = np.sqrt(square_norms[f])
+        largest = max(largest, norms[f] - shift)
+    if largest <= 0.0:
+        block_scale[:] = 0
+        return 0.0
+    total = 0.0
+    for f in range(len(norms)):
+        total += (max(norms[f] - shift, 0.0) / largest) ** q
+    common = factor * total ** ((2.0 - q) / q)
+    for f in range(len(norms)):
+        rest = max(norms[f] - shift, 0.0)
+        block_scale[f] = 0
+        if rest > 0.0:
+            block_scale[f] = common * (rest / norms[f]) * (rest / largest) ** (q - 2.0)
+    return largest * total ** (1.0 / q)
+
+
+@njit(cache=True, nogil=True)
+def om2_pass(rows, slots, state, q, target, importance, pair_norms, order, begin):
+    """Steps min(1, 1 - 2 lead / ||z_i||^2) where the margin is at most 1.
+
+    Returns (position, updates); a position short of the end asks for a kernel row, as
+    in `mirror_pass`. pair_norms[i] = ||z_i||_{2,q}.
+    """
+    coef, scores, square_norms, block_scale, scalars = state
+    totals = np.empty(scores.shape[0], scores.dtype)
+    norms = np.empty(scores.shape[1])
+    updates = 0
+    for position in range(begin, len(order)):
+        i = order[position]
+        wrong, lead = _strongest_wrong(scores, block_scale, target[i], i, totals)
+        size = pair_norms[i] * pair_norms[i]
+        if lead <= 1.0 and size > 0.0:
+            step = importance[i] * min(1.0, 1.0 - 2.0 * lead / size)
+            if step > 0.0:
+                if slots[i] < 0:
+                    return position, updates
+                row = rows[slots[i]]
+                _add_row(coef, scores, square_norms, row, i, target[i], wrong, step)
+                scalars[3] = _shrunk_scale(
+                    square_norms, 0.0, q, 1.0 / q, norms, block_scale
+                )
+                updates += 1
+        scalars[1] += 1.0
+    return len(order), updates
+
+
+@njit(cache=True, nogil=True)
+def ufo_pass(rows, slots, state, q, reg, alpha, target, importance, order, begin):
+    """Dual averaging: theta is the sum of the sub-gradients, w their mirror image.
+
+    Returns (position, updates); a position short of the end asks for a kernel row, as
+    in `mirror_pass`.
+    """
+    coef, scores, square_norms, block_scale, scalars = state
+    totals = np.empty(scores.shape[0], scores.dtype)
+    norms = np.empty(scores.shape[1])
+    updates = 0
+    for position in range(begin, len(order)):
+        i = order[position]
+        wrong, lead = _strongest_wrong(scores, block_scale, target[i], i, totals)
+        if lead < 1.0:
+            if slots[i] < 0:
+                return position, updates
+            row = rows[slots[i]]
+            own = target[i]
+            _add_row(coef, scores, square_norms, row, i, own, wrong, importance[i])
+            updates += 1
+        scalars[1] += 1.0
+        seen = scalars[1]
+        factor = 1.0 / (reg * seen)
+        _shrunk_scale(square_norms, alpha * seen, q, factor, norms, block_scale)
+    return len(order), updates
