@@ -16,7 +16,7 @@ from manykernels.products.polynomial_regressor import PolynomialMKLRegressor
 from manykernels.products.pricing import Pricing
 from manykernels.products.product_fit import ProductFit
 from manykernels.products.product_problem import ProductExpansion, ProductProblem
-from manykernels.products.sampler import ProductSampler
+from manykernels.products.product_sampler import ProductSampler
 from manykernels.products.sparse.column_generation import ColumnGeneration
 from manykernels.products.sparse.sparse_path import SparsePath
 

@@ -12,17 +12,15 @@ from sklearn.utils.validation import check_is_fitted
 from manykernels.base.arrays import Array
 from manykernels.inputs.parameters import Number, Whole, check_values, choose_generator
 from manykernels.losses.one_score import Logistic, ScoreLoss, SquaredError
-from manykernels.products.coefficients import original_scale
 from manykernels.products.indices import product_name
+from manykernels.products.interaction_table import original_scale, term_kind
 from manykernels.products.polynomial_mkl import PolynomialMKL
 from manykernels.products.preparing import check_X
-from manykernels.products.product_models import term_kind
-
-NEWTON_STEPS = 50
+from manykernels.products.sparse.quadratic_programs import MAX_NEWTON_STEPS
 
 
 def term_intervals(model: Any, X: Any, y: Any, level: float = 0.95) -> dict[str, Any]:
-    r"""Coefficients of the terms of a model on other rows, with confidence intervals.
+    r"""Refit the terms of a model on other rows, with confidence intervals.
 
     The terms are those of the model; their coefficients are fitted to the rows given,
     without shrinkage, by least squares or maximum likelihood. Standard errors are
@@ -30,9 +28,9 @@ def term_intervals(model: Any, X: Any, y: Any, level: float = 0.95) -> dict[str,
     (HC3 for least squares: residuals as if every row had been left out).
 
     **Caveat.** The intervals hold for rows that took no part in choosing the terms:
-    split the rows, fit on one part and ask about the other. On the rows of the fit they
-    are too short, and coefficients of terms chosen by chance look sure. They also say
-    nothing of terms that were not chosen.
+    split the rows, fit on one part and use the other here. On the rows of the fit the
+    intervals are too short, and terms chosen by chance look significant. Terms that
+    were not chosen have no interval.
 
     Parameters
     ----------
@@ -88,7 +86,7 @@ def term_intervals(model: Any, X: Any, y: Any, level: float = 0.95) -> dict[str,
 
 
 def require_terms(model: Any) -> Any:
-    """The sum of monomials of a model with one score from columns."""
+    """Return the sum of monomials of a model with one score per row."""
     check_is_fitted(model, "interactions_")
     fitted = model.monomials()
     if fitted.coef.shape[1] != 1:
@@ -106,9 +104,9 @@ def _loss_and_target(model: Any, y: Any) -> tuple[ScoreLoss, Array]:
 
 
 def _sandwich(loss: ScoreLoss, Z: Array, target: Array) -> tuple[Array, Array]:
-    """Coefficients without a penalty, and their covariance."""
+    """Return coefficients without a penalty, and their covariance."""
     w = np.zeros(Z.shape[1])
-    for _ in range(1 if loss.is_squared else NEWTON_STEPS):
+    for _ in range(1 if loss.is_squared else MAX_NEWTON_STEPS):
         scores = Z @ w
         curvature = np.maximum(loss.curvature(scores, target), 1e-12)
         H = Z.T @ (Z * curvature[:, None])
@@ -132,11 +130,11 @@ def term_stability(
     n_pairs: int = 10,
     random_state: Any = None,
 ) -> dict[str, Any]:
-    """How often every term is found, on halves of the rows in complementary pairs.
+    """Return how often every term is chosen on random halves of the rows.
 
-    All rows are divided in two halves at random, `n_pairs` times, and a copy of the
-    estimator is fitted on both. A term that rests on a few rows, or that could as well
-    be another, comes and goes.
+    The rows are split into two halves at random, `n_pairs` times, and a copy of the
+    estimator is fitted on both. A term that depends on few rows, or that is nearly
+    equal to another, is chosen on some halves only.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ from manykernels.products.inner_problem import (
 )
 from manykernels.products.pricing import Pricing
 from manykernels.products.product_problem import ProductExpansion, ProductProblem
-from manykernels.products.sampler import ProductSampler
+from manykernels.products.product_sampler import ProductSampler
 from manykernels.solvers.loop import Callback, Iterate, SolveResult, State, run
 
 # Multiply-adds of an exhaustive search, a fraction of a second, that a certificate may

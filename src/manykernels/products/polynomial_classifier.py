@@ -18,7 +18,7 @@ from manykernels.inputs.whole import whole_or_nothing
 from manykernels.losses.one_score import BinarySmoothedHinge, Logistic
 from manykernels.products.polynomial_mkl import PolynomialMKL
 from manykernels.products.preparing import (
-    RULES,
+    POLYNOMIAL_RULES,
     check_X,
     choose_degree_weights,
     choose_fit,
@@ -32,16 +32,20 @@ from manykernels.products.product_problem import ProductProblem
 from manykernels.solvers.loop import require_whole
 from manykernels.targets import Labels
 
-LOSSES: dict[str, type[Logistic] | type[BinarySmoothedHinge]] = {
+POLYNOMIAL_LOSSES: dict[str, type[Logistic] | type[BinarySmoothedHinge]] = {
     "logistic": Logistic,
     "smoothed_hinge": BinarySmoothedHinge,
 }
 
 
 def _has_probabilities(estimator: Any) -> bool:
-    """Whether the loss speaks of probabilities."""
+    """Whether scores of the loss are log-odds."""
     loss = estimator.loss
-    return isinstance(loss, str) and loss in LOSSES and LOSSES[loss].scores_are_logits
+    return (
+        isinstance(loss, str)
+        and loss in POLYNOMIAL_LOSSES
+        and POLYNOMIAL_LOSSES[loss].scores_are_logits
+    )
 
 
 class PolynomialMKLClassifier(ClassifierMixin, PolynomialMKL):
@@ -97,7 +101,8 @@ class PolynomialMKLClassifier(ClassifierMixin, PolynomialMKL):
         1 prints a line per round to standard error.
     random_state : int, RandomState or None
     device : {"cuda", "cuda:1", "cpu"}, optional
-        Look at all products there, for p = 1; see :doc:`/gpu`. It needs PyTorch.
+        Search all products on this device (p = 1 only); see :doc:`/gpu`. It needs
+        PyTorch.
         `memory_limit` of the solver is then that of the device.
 
     Attributes
@@ -135,7 +140,7 @@ class PolynomialMKLClassifier(ClassifierMixin, PolynomialMKL):
     ['x3', '*', 'x7']
     """
 
-    _rules = {**RULES, "loss": OneOf(*LOSSES)}
+    _rules = {**POLYNOMIAL_RULES, "loss": OneOf(*POLYNOMIAL_LOSSES)}
     _stored = {**PolynomialMKL._stored, "classes_": ClassLabels("classes")}
 
     def __init__(
@@ -187,7 +192,11 @@ class PolynomialMKLClassifier(ClassifierMixin, PolynomialMKL):
         """
         check_parameters(self, self._rules)
         rho = choose_degree_weights(self.degree, self.degree_weights)
-        p, loss, solver = choose_p(self.p), LOSSES[self.loss](), choose_fit(self)
+        p, loss, solver = (
+            choose_p(self.p),
+            POLYNOMIAL_LOSSES[self.loss](),
+            choose_fit(self),
+        )
         tol = choose_tol(self.solver, self.p)
         callback = progress_callback(self.verbose, tol, self.callback)
         X, y, sample_weight = map(on_processor, (X, y, sample_weight))

@@ -1,4 +1,4 @@
-"""What the two estimators over products share: scores, tables and files."""
+"""Base of the two estimators over products: scores, tables and files."""
 
 from __future__ import annotations
 
@@ -26,26 +26,29 @@ from manykernels.inputs.reporting import warn_unless_converged
 from manykernels.kernels import reads_matrices
 from manykernels.products.base import RankOneKernels
 from manykernels.products.blend import BlendedProducts
-from manykernels.products.coefficients import coefficient_table, formula_text
 from manykernels.products.fitted_products import FittedProducts
 from manykernels.products.indices import Product, product_name
-from manykernels.products.preparing import Prepared, check_X, choose_tol
-from manykernels.products.product_models import (
+from manykernels.products.interaction_table import (
     InteractionTable,
+    coefficient_table,
+    formula_text,
+    interaction_table,
+)
+from manykernels.products.preparing import PreparedBase, check_X, choose_tol
+from manykernels.products.product_models import (
     MonomialModel,
     PolynomialModel,
     ProductKernelModel,
-    interaction_table,
     padded,
 )
 from manykernels.products.sparse.choice import ChosenProducts
 from manykernels.solvers import Epoch
 
-MEMBER = ("p", "degree_weights", "C", "weight")  # what `blend_` says of each
+BLEND_MEMBER_KEYS = ("p", "degree_weights", "C", "weight")
 
 
 class PolynomialMKL(Saved, BaseEstimator):
-    """Scores, tables and files; the classes below add targets and losses."""
+    """Base of the estimators over products: scores, tables and files."""
 
     _stored = {
         "_model": Part(MonomialModel, ProductKernelModel),
@@ -67,10 +70,10 @@ class PolynomialMKL(Saved, BaseEstimator):
     candidates_: list[dict[str, Any]]
 
     def explain(self, limit: int | None = 20) -> str:
-        """The strongest interactions in words, one line each.
+        """Return the strongest interactions as text, one line each.
 
-        Coefficients belong to products of scaled columns; where a product is no
-        single feature, its kernel weight stands instead.
+        Numbers are coefficients of products of scaled columns, or kernel weights where
+        a product is not a single feature.
 
         Parameters
         ----------
@@ -85,7 +88,7 @@ class PolynomialMKL(Saved, BaseEstimator):
         return "\n".join(lines) or "no interactions: a constant explains it best"
 
     def coefficients(self) -> dict[str, Any]:
-        """Terms in the units of the table, intercept first.
+        """Return the terms in the units of the table, intercept first.
 
         A dict of columns: term, kind and coefficient. Products of centered columns are
         multiplied out: (x - m) z is x z and -m z. A classifier's are those of its
@@ -94,7 +97,7 @@ class PolynomialMKL(Saved, BaseEstimator):
         return coefficient_table(self.monomials(), self.column_names())
 
     def formula(self, digits: int = 6) -> str:
-        """The prediction, or the score of two classes, as arithmetic of the columns.
+        """Return the prediction, or the score for two classes, as a formula.
 
         ``frame.eval(model.formula())`` is ``model.predict(frame)`` up to rounding;
         names that are no identifiers stand in backticks, as pandas writes them.
@@ -108,7 +111,7 @@ class PolynomialMKL(Saved, BaseEstimator):
         return formula_text(model, self.column_names(), digits)
 
     def monomials(self) -> MonomialModel:
-        """The fitted sum of products of columns."""
+        """Return the fitted sum of products of columns."""
         check_is_fitted(self, "interactions_")
         model = self._model
         if not isinstance(model, MonomialModel) or model.kernels is not None:
@@ -119,7 +122,7 @@ class PolynomialMKL(Saved, BaseEstimator):
         return model
 
     def column_names(self) -> list[str]:
-        """Names of the columns of the table, x0, x1, ... where it has none."""
+        """Return the names of the columns, x0, x1, ... where the table has none."""
         names = getattr(self, "feature_names_in_", None)
         if names is None:
             return [f"x{j}" for j in range(self.n_features_in_)]
@@ -142,7 +145,8 @@ class PolynomialMKL(Saved, BaseEstimator):
                 "kernels": kernels is None or kernels.width == n,
                 "matrices": given == (kernels is not None and kernels.are_given),
                 "blend": all(
-                    set(MEMBER) <= set(m) for m in getattr(self, "blend_", [])
+                    set(BLEND_MEMBER_KEYS) <= set(member)
+                    for member in getattr(self, "blend_", [])
                 ),
             },
         )
@@ -171,7 +175,7 @@ class PolynomialMKL(Saved, BaseEstimator):
 
     def _store(
         self,
-        ready: Prepared,
+        ready: PreparedBase,
         fits: Sequence[FittedProducts],
         scale: float,
         shift: float,
@@ -198,7 +202,7 @@ class PolynomialMKL(Saved, BaseEstimator):
         self._store_candidates(fits)
 
     def _store_candidates(self, fits: Sequence[FittedProducts]) -> None:
-        """What left-out rows said, or no attribute where they were not asked."""
+        """Set held-out losses of all candidates, where C was chosen by them."""
         if hasattr(self, "candidates_"):
             del self.candidates_
         if isinstance(fits[0], ChosenProducts):
@@ -209,7 +213,7 @@ class PolynomialMKL(Saved, BaseEstimator):
     def _store_blend(
         self, fits: Sequence[FittedProducts], labels: Sequence[Any] | None
     ) -> None:
-        """One row per member, or no attribute where nothing was blended."""
+        """Set one row per member of a blend."""
         if hasattr(self, "blend_"):
             del self.blend_
         if all(isinstance(fit, BlendedProducts) for fit in fits):
@@ -262,7 +266,7 @@ def _members(fit: FittedProducts) -> list[dict[str, Any]]:
 
 
 def _union(fits: Sequence[FittedProducts]) -> list[Product]:
-    """All products in use, strongest first by their mean weight."""
+    """Return all products in use, strongest first by their mean weight."""
     totals: dict[Product, float] = {}
     for fit in fits:
         for product, weight in zip(fit.products, fit.weights, strict=True):
@@ -271,7 +275,7 @@ def _union(fits: Sequence[FittedProducts]) -> list[Product]:
 
 
 def _aligned(values: Any, fit: FittedProducts, products: list[Product]) -> np.ndarray:
-    """Values of a fit's products at their places among all of them."""
+    """Return the values of a fit's products in the order of all products."""
     known = dict(zip(fit.products, values, strict=True))
     return np.array([known.get(product, 0.0) for product in products])
 
@@ -281,7 +285,7 @@ def _coef(fit: FittedProducts, i: int, scale: float) -> float:
 
 
 def _model(
-    ready: Prepared,
+    ready: PreparedBase,
     fits: Sequence[FittedProducts],
     products: list[Product],
     degree: int,
@@ -310,6 +314,6 @@ def _model(
 
 
 def _kernel_factors(fit: FittedProducts, products: list[Product]) -> np.ndarray:
-    """theta_i / rho_i^2 at the places of the products."""
+    """Return theta_i / rho_i^2 in the order of all products."""
     known = dict(zip(fit.expansion.products, fit.factors, strict=True))
     return np.array([known.get(product, 0.0) for product in products])

@@ -17,8 +17,8 @@ from manykernels.losses.one_score import SquaredError
 from manykernels.products.fitted_products import FittedProducts
 from manykernels.products.polynomial_mkl import PolynomialMKL
 from manykernels.products.preparing import (
-    RULES,
-    Prepared,
+    POLYNOMIAL_RULES,
+    PreparedBase,
     check_X,
     choose_degree_weights,
     choose_fit,
@@ -95,7 +95,8 @@ class PolynomialMKLRegressor(RegressorMixin, PolynomialMKL):
         1 prints a line per round to standard error.
     random_state : int, RandomState or None
     device : {"cuda", "cuda:1", "cpu"}, optional
-        Look at all products there, for p = 1; see :doc:`/gpu`. It needs PyTorch.
+        Search all products on this device (p = 1 only); see :doc:`/gpu`. It needs
+        PyTorch.
         `memory_limit` of the solver is then that of the device.
 
     Attributes
@@ -136,7 +137,7 @@ class PolynomialMKLRegressor(RegressorMixin, PolynomialMKL):
     1.0
     """
 
-    _rules = {**RULES, "fit_intercept": Flag()}
+    _rules = {**POLYNOMIAL_RULES, "fit_intercept": Flag()}
 
     def __init__(
         self,
@@ -201,7 +202,7 @@ class PolynomialMKLRegressor(RegressorMixin, PolynomialMKL):
         scale = float(np.sqrt(square)) or 1.0
         loss = weighted(SquaredError(), weights)
 
-        def fit(ready: Prepared) -> FittedProducts:
+        def fit(ready: PreparedBase) -> FittedProducts:
             target = (y - shift) / scale
             problem = ProductProblem(
                 ready.base, target, rho, p=p, loss=loss, intercept=intercept

@@ -1,4 +1,4 @@
-"""From parameters and tables of the estimators to problems over products."""
+"""Parameters and tables of the estimators over products, checked and scaled."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ from manykernels.products.product_models import ColumnScale, single_features
 from manykernels.products.sparse.column_generation import ColumnGeneration
 from manykernels.targets import read_weights
 
-# What both estimators take; each adds its own.
-MOST_DEGREE = 100  # products of more kernels than that are rounding
-RULES: Rules = {
-    "degree": Whole(example=3, high=MOST_DEGREE),
+MAX_DEGREE = 100  # products of more factors underflow or overflow
+# Parameters of both estimators; each adds its own.
+POLYNOMIAL_RULES: Rules = {
+    "degree": Whole(example=3, high=MAX_DEGREE),
     "p": Number(1.0, 1.99, low_ok=True, words=("blend",)),
     "C": Number(words=("auto", "bic"), largest=MODERATE),
     "refit": Flag(optional=True),
@@ -54,8 +54,8 @@ RULES: Rules = {
 
 
 @dataclass(frozen=True)
-class Prepared:
-    """Base kernels on the training rows, and how new rows get there."""
+class PreparedBase:
+    """Base kernels on the training rows, and the scale that new rows need."""
 
     base: BaseKernels
     scale: ColumnScale | None
@@ -64,7 +64,7 @@ class Prepared:
 
 
 def check_X(estimator: Any, X: Any, reset: bool, min_rows: int = 1) -> Any:
-    """A dense table of finite numbers, or kernel matrices if these are given."""
+    """Return a dense table of finite numbers, or the given kernel matrices."""
     X = on_processor(X)
     if reads_matrices(estimator.base_kernels):
         return check_matrices(estimator, X, reset, min_rows)
@@ -80,19 +80,19 @@ def check_X(estimator: Any, X: Any, reset: bool, min_rows: int = 1) -> Any:
 
 def prepare(
     estimator: Any, X: Any, given: Any, kept: np.ndarray, weights: np.ndarray | None
-) -> list[Prepared]:
-    """Scale the columns, fit the base kernels and see whether they have rank one.
+) -> list[PreparedBase]:
+    """Scale the columns and fit the base kernels.
 
-    More than one where it is in doubt which columns have a natural zero, and C is
-    chosen. `given` is X before it was checked, for selectors of columns by name; only
-    rows that are `kept` count, by their weights.
+    There are two results where columns may have a natural zero or not, and C is
+    chosen. `given` is X before validation, for selectors of columns by name. Only the
+    rows `kept` count, by their weights.
     """
     if estimator.base_kernels is None:
         X = X if weights is None else X[kept]
         scales = ColumnScale.choices(X, estimator.standardize, weights)
         chosen = estimator.p == 1 and isinstance(estimator.C, str)
         return [
-            Prepared(
+            PreparedBase(
                 _rank_one(estimator, s.apply(X), weights),
                 s,
                 None,
@@ -105,7 +105,7 @@ def prepare(
 
 def _prepare_kernels(
     estimator: Any, X: Any, given: Any, kept: np.ndarray, weights: np.ndarray | None
-) -> Prepared:
+) -> PreparedBase:
     wanted = estimator.base_kernels
     specs = training_kernels(wanted, given)
     scaled_columns, counted = None, weights
@@ -127,16 +127,16 @@ def _prepare_kernels(
     if weights is not None and len(kept) < kernels.n_reference:
         kernels = kernels.take(kept)
     base = _base(estimator, kernels, weights)
-    return Prepared(base, scaled_columns, kernels, list(kernels.names))
+    return PreparedBase(base, scaled_columns, kernels, list(kernels.names))
 
 
 def choose_device(estimator: Any) -> Device | None:
-    """Where all products are looked at; None is the processor."""
+    """Return the device that searches all products; None is the processor."""
     if estimator.device is None:
         return None
     if estimator.p != 1:
         raise ValueError(
-            "device needs p = 1, whose looks at all products it takes over, got "
+            "device needs p = 1, whose search of all products it takes over, got "
             f"p={estimator.p!r}; use device=None."
         )
     device = open_device(estimator.device)
@@ -149,11 +149,11 @@ def choose_device(estimator: Any) -> Device | None:
 
 
 def fit_best(
-    options: list[Prepared], fit: Callable[[Prepared], FittedProducts]
-) -> tuple[Prepared, FittedProducts]:
-    """The way to prepare the columns whose model is best, and that model.
+    options: list[PreparedBase], fit: Callable[[PreparedBase], FittedProducts]
+) -> tuple[PreparedBase, FittedProducts]:
+    """Fit on every preparation and return the best one with its model.
 
-    Later ways must be better than earlier ones.
+    A later preparation replaces an earlier one only where it is clearly better.
     """
     best = options[0], fit(options[0])
     for ready in options[1:]:
@@ -168,9 +168,9 @@ def fit_best(
 def _rank_one(
     estimator: Any, columns: np.ndarray, weights: np.ndarray | None = None
 ) -> RankOneKernels:
-    """Columns, whose products p = 1 takes without needless powers and in one size.
+    """Return columns as base kernels; p = 1 normalizes products and limits powers.
 
-    The sampler for other p can do neither.
+    The sampler for other p supports neither.
     """
     normalized = bool(estimator.normalize) and estimator.p == 1
     around_mean = bool(getattr(estimator, "fit_intercept", False))
@@ -190,10 +190,10 @@ def _rank_one(
 def choose_weights(
     estimator: Any, X: Any, sample_weight: Any
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """The rows that count, and their weights; None where all count alike.
+    """Return the rows of positive weight, and their weights; None for equal ones.
 
-    A weight of two is a row twice where C is a number. Where C is chosen, by rows or
-    by their number, weights have the mean one.
+    A weight of two is a row twice where C is a number. Where C is chosen, weights are
+    relative: they have the mean one.
     """
     if sample_weight is None:
         return np.arange(count_rows(X)), None
@@ -211,12 +211,12 @@ def choose_weights(
 
 
 def weighted(loss: ScoreLoss, weights: np.ndarray | None) -> ScoreLoss:
-    """The loss, by the weights of the rows where there are any."""
+    """Return the loss, weighted by rows where they have weights."""
     return loss if weights is None else Weighted(loss, weights)
 
 
 def _limits(columns: np.ndarray, most: int) -> np.ndarray | None:
-    """How often each column may be a factor; None where no power is needless."""
+    """Return how often each column may be a factor; None for any number."""
     limits = useful_powers(columns, most)
     return limits if most == 1 or np.any(limits < most) else None
 
@@ -245,7 +245,7 @@ def _has_rank_one(kernels: KernelSet) -> bool:
 
 
 def choose_degree_weights(degree: Any, weights: Any) -> np.ndarray:
-    """rho_0, ..., rho_D from the parameters `degree` and `degree_weights`.
+    """Return rho_0, ..., rho_D from the parameters `degree` and `degree_weights`.
 
     Examples
     --------
@@ -272,7 +272,7 @@ def choose_degree_weights(degree: Any, weights: Any) -> np.ndarray:
 
 
 def choose_p(p: float | str) -> float:
-    """The exponent of the group norm; a blend has several of its own."""
+    """Return the exponent of the group norm; a blend chooses its own."""
     return 4.0 / 3.0 if is_blend(p) else float(p)
 
 
@@ -282,13 +282,13 @@ def is_blend(p: float | str) -> bool:
 
 
 def choose_tol(solver: Any, p: float | str) -> float:
-    """The relative gap at which a solver stops, whether given or chosen for p."""
+    """Return the relative gap at which the solver stops."""
     default = ProductBlend.tol if is_blend(p) else ColumnGeneration.tol
     return float(getattr(solver, "tol", default))
 
 
 def choose_fit(estimator: Any) -> ProductFit | ProductBlend:
-    """How an estimator, whose parameters are checked, finds its model."""
+    """Return the procedure that fits the model of an estimator."""
     solver, seed = estimator.solver, None
     if estimator.random_state is not None:
         seed = draw_seed(estimator.random_state)
@@ -305,7 +305,7 @@ def choose_fit(estimator: Any) -> ProductFit | ProductBlend:
 
 
 def _require_free(estimator: Any) -> None:
-    """Raise where a parameter names what a blend chooses for each of its members."""
+    """Raise where a parameter is set that a blend chooses for its members."""
     others = estimator.solver
     if not isinstance(others, str | ProductBlend):
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Fitted models over products, and their interactions as a table of columns."""
+"""Models that predict with products of columns or of kernels."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from numpy.typing import NDArray
 
 from manykernels.base.arrays import Array
 from manykernels.base.stored import (
-    Anything,
     Floats,
-    ListOf,
     Maybe,
     Part,
     Wholes,
@@ -21,11 +19,15 @@ from manykernels.base.stored import (
     storable,
 )
 from manykernels.kernels import KernelSet
-from manykernels.products.indices import Product, product_name
+from manykernels.products.indices import Product
 
-ROWS = 4096  # evaluated at a time
-ALREADY_CENTERED = 0.25  # standard deviations between the mean and zero
-NEAR_ZERO = 0.5  # standard deviations between the end of a range and zero
+# Rows that are evaluated at a time: their terms stay in the cache of the processor.
+PREDICTION_ROWS = 4096
+# A mean within this many standard deviations of zero counts as zero, and the end of a
+# range within the other number of them as a natural zero. A shift by little turns one
+# product into a sum of many.
+CENTERED_MEAN_SD = 0.25
+NATURAL_ZERO_SD = 0.5
 
 
 @storable(shift=Floats("columns"), factor=Floats("columns"))
@@ -46,11 +48,10 @@ class ColumnScale:
     def fit(
         cls, X: Array, standardize: bool | str = "auto", weights: Array | None = None
     ) -> ColumnScale:
-        """Unit mean square; "auto" shifts columns only whose mean is far from zero.
+        """Scale to unit mean square; "auto" centers columns whose mean is far from 0.
 
-        A product of columns that are shifted by a little is a sum of many products,
-        so that a column with a natural zero had better keep it; one of zeros and ones
-        has such a zero, wherever its mean is.
+        A product of shifted columns is a sum of many products of the original ones, so
+        a column with a natural zero keeps it. Columns of zeros and ones always do.
         """
         columns = X.shape[1]
         if standardize is False:
@@ -61,7 +62,7 @@ class ColumnScale:
         spread = np.sqrt(np.average(np.square(X - mean), axis=0, weights=weights))
         flat = spread <= 1e-12
         spread[flat] = 0.0
-        far = np.abs(mean) > ALREADY_CENTERED * spread
+        far = np.abs(mean) > CENTERED_MEAN_SD * spread
         far &= ~_are_indicators(X)
         shift = np.where(far | (standardize is True) | flat, mean, 0.0)
         size = np.sqrt(np.square(spread) + np.square(mean - shift))
@@ -73,14 +74,14 @@ class ColumnScale:
     def choices(
         cls, X: Array, standardize: bool | str = "auto", weights: Array | None = None
     ) -> list[ColumnScale]:
-        """The scale of `fit`, after one that keeps zeros which it may be wrong about.
+        """Return the scale of `fit`, after one that keeps zeros that may be natural.
 
-        Zero is the end of the range of an income, and may be natural or not.
+        An income has zero at the end of its range, and a date may have it as well.
         """
         scale, unit = cls.fit(X, standardize, weights), _units(X)
         X = X / unit
         low, high = X.min(axis=0), X.max(axis=0)
-        near = np.minimum(np.abs(low), np.abs(high)) < NEAR_ZERO * X.std(axis=0)
+        near = np.minimum(np.abs(low), np.abs(high)) < NATURAL_ZERO_SD * X.std(axis=0)
         doubt = (scale.shift != 0.0) & (low * high >= 0.0) & near
         if standardize != "auto" or not doubt.any():
             return [scale]
@@ -90,19 +91,19 @@ class ColumnScale:
         return [cls(shift, factor), scale]
 
     def apply(self, X: Array, columns: Any = slice(None)) -> Array:
-        """Some columns of X, scaled."""
+        """Return some columns of X, scaled."""
         return np.asarray((X[:, columns] - self.shift[columns]) * self.factor[columns])
 
 
 def _units(X: Array) -> Array:
-    """The largest value of every column: squares of huge or tiny ones have no room."""
+    """Return the largest value of every column: squares of others may overflow."""
     unit = np.abs(X).max(axis=0, initial=0.0)
     unit[unit == 0.0] = 1.0
     return np.asarray(unit)
 
 
 def _are_indicators(X: Array) -> NDArray[np.bool_]:
-    """Which columns hold zeros and one other value."""
+    """Return which columns hold zeros and one other value only."""
     extreme = np.where(X.max(axis=0) > 0.0, X.max(axis=0), X.min(axis=0))
     return np.asarray(((X == 0.0) | (X == extreme)).all(axis=0))
 
@@ -161,7 +162,7 @@ class MonomialModel:
         return single_features(self.kernels.only(used).new_features(scaled), used)
 
     def require_sound(self) -> None:
-        """Raise a ValueError where products and base kernels do not fit together."""
+        """Raise where products and base kernels disagree, as in a damaged file."""
         single = self.kernels is None or (
             self.kernels.is_explicit and set(self.kernels.n_feature_columns()) == {1}
         )
@@ -200,7 +201,7 @@ class ProductKernelModel:
         return np.concatenate(parts) + self.intercept
 
     def require_sound(self) -> None:
-        """Raise a ValueError where products and base kernels do not fit together."""
+        """Raise where products and base kernels disagree, as in a damaged file."""
         require_all(
             "a sum of product kernels",
             {
@@ -251,104 +252,7 @@ def single_features(features: list[Any], used: NDArray[np.int64]) -> Array:
 
 
 def _blocks(X: Any) -> Iterator[slice]:
-    return (slice(start, start + ROWS) for start in range(0, X.shape[0], ROWS))
-
-
-# The columns of a table, in a file and in memory.
-TABLE: dict[str, Any] = {
-    "interaction": ListOf(Part(str), "rows"),
-    "columns": ListOf(Part(tuple), "rows"),
-    "kind": ListOf(Part(str), "rows"),
-    "degree": Wholes("rows", low=0),
-    "weight": Floats("rows", low=0.0),
-    "coefficient": Floats("rows", nan=True),
-    "sign": Wholes("rows", low=-1, below=2),
-    "class": Maybe(ListOf(Anything(), "rows")),
-}
-
-
-@storable(**TABLE)
-class InteractionTable(dict[str, Any]):
-    """Columns by name, strongest interaction first; pandas.DataFrame(table) reads it.
-
-    interaction : the product in words
-    columns : names of its factors
-    kind : "main effect", "power", "interaction" (of different columns) or "constant"
-    degree : number of factors
-    weight : kernel weight; all sum to one
-    coefficient : factor of the product of scaled columns, NaN where there is none
-    sign : -1 or 1, and 0 where a product is no single feature
-    class : label, only with three or more classes
-
-    Examples
-    --------
-    >>> table = interaction_table([(0, 1)], ["age", "dose"], [1.0], [-0.5])
-    >>> table["interaction"], table.n_rows
-    (['age * dose'], 1)
-    >>> print(table)
-      -0.5  age * dose
-    """
-
-    def to_stored(self) -> dict[str, Any]:
-        """The columns, and None where there are no classes."""
-        return {name: self.get(name) for name in TABLE}
-
-    @classmethod
-    def from_stored(cls, **columns: Any) -> InteractionTable:
-        """The table of a file."""
-        return cls({name: v for name, v in columns.items() if v is not None})
-
-    @property
-    def n_rows(self) -> int:
-        """Number of interactions."""
-        return len(self["interaction"])
-
-    def lines(self, limit: int | None = None) -> list[str]:
-        """One line per interaction: coefficient, or weight where there is none."""
-        return [self._line(i) for i in range(self.n_rows)[:limit]]
-
-    def _line(self, i: int) -> str:
-        value = self["coefficient"][i]
-        shown = self["weight"][i] if np.isnan(value) else value
-        label = f"  [{self['class'][i]}]" if "class" in self else ""
-        return f"{shown:6.3g}  {self['interaction'][i]}{label}"
-
-    def __str__(self) -> str:
-        return "\n".join(self.lines())
-
-
-def term_kind(product: Product) -> str:
-    """What statisticians call a product of columns.
-
-    Examples
-    --------
-    >>> [term_kind(i) for i in ((), (2,), (2, 2), (0, 2, 2))]
-    ['constant', 'main effect', 'power', 'interaction']
-    """
-    if len(set(product)) > 1:
-        return "interaction"
-    return ("constant", "main effect", "power")[min(len(product), 2)]
-
-
-def interaction_table(
-    products: Sequence[Product],
-    names: Sequence[str],
-    weights: Any,
-    coefs: Any = None,
-    labels: Sequence[Any] | None = None,
-) -> InteractionTable:
-    """The table of some products, in the order given."""
-    coefficient = np.full(len(products), np.nan) if coefs is None else np.array(coefs)
-    sign = np.nan_to_num(np.sign(coefficient)).astype(np.int64)
-    table = InteractionTable(
-        interaction=[product_name(product, names) for product in products],
-        columns=[tuple(names[j] for j in product) for product in products],
-        kind=[term_kind(product) for product in products],
-        degree=np.array([len(product) for product in products], dtype=np.int64),
-        weight=np.array(weights, dtype=float),
-        coefficient=coefficient.astype(float),
-        sign=sign,
+    return (
+        slice(start, start + PREDICTION_ROWS)
+        for start in range(0, X.shape[0], PREDICTION_ROWS)
     )
-    if labels is not None:
-        table["class"] = list(labels)
-    return table

@@ -13,7 +13,7 @@ from manykernels.products.base import BaseKernels
 from manykernels.products.indices import Product
 from manykernels.products.mirror_descent import MirrorSearch, RandomizedMirrorDescent
 from manykernels.products.product_problem import ProductExpansion, ProductProblem
-from manykernels.products.sampler import Draw, ProductSampler
+from manykernels.products.product_sampler import Draw, ProductSampler
 from manykernels.solvers.loop import Callback, SolveResult, State, run
 
 

@@ -13,7 +13,7 @@ from manykernels.products.indices import Product, multiplicity
 
 
 class Draw(NamedTuple):
-    """A drawn product and the estimate of the gradient that it stands for."""
+    """A drawn product and its estimate of the gradient."""
 
     product: Product
     gradient: float  # g_i / s_i, the only coordinate that is not zero
