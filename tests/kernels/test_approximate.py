@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.kernel_approximation import Nystroem
 from sklearn.metrics.pairwise import rbf_kernel
 
+from manykernels.device import HOST
 from manykernels.kernels import (
     RBF,
     BSpline,
@@ -31,9 +32,9 @@ from manykernels.kernels import (
     format_kernel,
     parse_kernel,
 )
-from manykernels.kernels.approximate import maps as maps_module
-from manykernels.kernels.approximate.maps import fit_map
-from manykernels.kernels.rows import prepare_rows
+from manykernels.kernels import approximate as approximate_module
+from manykernels.kernels.approximate import fit_map
+from manykernels.kernels.feature_group import TableRows
 from tests.kernels import naive
 
 rng = np.random.default_rng(0)
@@ -148,12 +149,13 @@ def test_random_features_are_unbiased(kernel):
     """The mean over many draws is the kernel, within the error of such a mean."""
     kernel = approximate(kernel, 6, "random_features", normalize=None)
     rows = np.random.default_rng(1).normal(size=(6, 3))
-    group = fit(kernel, rows).groups[0]
+    fitted = fit(kernel, rows)
+    source = fitted.groups[0].source
     generator = np.random.default_rng(2)
     draws = np.empty((4000, 6, 6))
     for draw in draws:
-        drawn = fit_map([kernel], ["k"], group.source, generator)
-        phi = drawn.features([kernel], ["k"], group.source, prepare_rows(rows))
+        drawn = fit_map(fitted, source, generator)
+        phi = drawn.features(fitted, source, TableRows.of(rows), HOST)
         draw[:] = phi @ phi.T
     error = draws.std(axis=0, ddof=1) / np.sqrt(len(draws)) + 1e-12
     z = (draws.mean(axis=0) - naive.gram(kernel, rows, rows)) / error
@@ -220,7 +222,7 @@ def test_rows_far_from_every_landmark_stay_finite():
 def test_new_rows_in_blocks(monkeypatch):
     whole = fit([approximate(RBF(0.3), 5), Linear()])
     expected = cross(whole, NEW)
-    monkeypatch.setattr(maps_module, "MAP_BYTES", 1)
+    monkeypatch.setattr(approximate_module, "KERNEL_BLOCK_BYTES", 1)
     parts = list(whole.cross(NEW, block_bytes=1))
     assert len(parts) == len(NEW)
     got = np.concatenate([block for _, block in parts], axis=1)

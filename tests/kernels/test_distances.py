@@ -6,10 +6,10 @@ import scipy.sparse as sp
 from scipy.spatial.distance import pdist
 
 from manykernels.kernels import RBF, KernelSet, Linear
-from manykernels.kernels.distances import MANY_COLUMNS, distance_quantile
+from manykernels.kernels.widths import PRODUCT_COLUMNS, distance_quantile
 
 rng = np.random.default_rng(0)
-WIDTHS = [3, MANY_COLUMNS - 1, MANY_COLUMNS, 2 * MANY_COLUMNS]
+WIDTHS = [3, PRODUCT_COLUMNS - 1, PRODUCT_COLUMNS, 2 * PRODUCT_COLUMNS]
 
 
 @pytest.mark.parametrize("n_columns", WIDTHS)

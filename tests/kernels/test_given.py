@@ -263,7 +263,7 @@ def test_clipping(center, dtype):
 
 def test_clipping_leaves_good_kernels_alone(stack):
     fitted = KernelSet.fit([Precomputed()], last(stack), psd="clip")
-    assert fitted.clips == [None] * 3
+    assert [scaling.clip for scaling in fitted.scalings] == [None] * 3
 
 
 def test_clipping_a_custom_kernel(X):

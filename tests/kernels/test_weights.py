@@ -22,9 +22,8 @@ from manykernels.kernels import (
     Linear,
     Precomputed,
 )
-from manykernels.kernels.base import row_copies
-from manykernels.kernels.distances import distance_quantile, spread_rows
-from manykernels.kernels.grammar import KERNELS
+from manykernels.kernels.grammar import BUILT_IN_KERNELS
+from manykernels.kernels.widths import distance_quantile, row_copies, spread_rows
 
 rng = np.random.default_rng(3)
 ROWS = rng.gamma(1.0, size=(18, 3)).round(2)
@@ -41,7 +40,7 @@ WORDS = [
     ChiSquared("0.5*mean"),
 ]
 ON_COLUMNS: list[Kernel] = [
-    cls() for cls in KERNELS.values() if cls.family != "given"
+    cls() for cls in BUILT_IN_KERNELS.values() if cls.family != "given"
 ] + WORDS
 
 
@@ -114,7 +113,7 @@ def test_clipped_kernels() -> None:
     kernel = Custom(sigmoid_kernel, normalize=None)
     check([kernel], ROWS, COPIES, psd="clip")
     fitted = KernelSet.fit([kernel], ROWS, sample_weight=WEIGHT, psd="clip")
-    assert fitted.clips[0] is not None
+    assert fitted.scalings[0].clip is not None
 
 
 def test_landmarks_do_not_depend_on_the_order_of_the_rows() -> None:

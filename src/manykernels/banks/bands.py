@@ -9,11 +9,10 @@ import numpy as np
 from manykernels.base.arrays import Values
 from manykernels.base.machine import available_threads, one_blas_thread
 from manykernels.kernels import KernelSet
-from manykernels.kernels.rows import TILE
-from manykernels.kernels.scaling import between, make_symmetric
+from manykernels.kernels.pairwise import KERNEL_TILE, make_symmetric
 
 # The tiles of `KernelSet.stack`: products of other shapes differ in the last bit.
-BAND = TILE
+BAND = KERNEL_TILE
 FLOAT16 = np.dtype(np.float16)
 # Largest k(x, x) that half precision holds without losing the other values.
 HALF_RANGE = (1e-3, 6e4)
@@ -35,7 +34,7 @@ def fill_right(kernels: KernelSet, rows: slice, out: Values) -> None:
     diagonals = kernels.diagonals()[:, rows]
 
     def fill(columns: slice) -> None:
-        for f, block in between(kernels, rows, columns):
+        for f, block in kernels.between(rows, columns):
             if columns == rows:
                 make_symmetric(block, diagonals[f])
             with np.errstate(over="raise"):

@@ -6,10 +6,9 @@ import scipy.sparse as sp
 
 from manykernels.base.machine import available_threads
 from manykernels.kernels import KernelSet
-from manykernels.kernels.fitted import Group
-from manykernels.kernels.fused import is_fused
-from manykernels.kernels.given import GivenGroup
-from manykernels.kernels.rows import FeatureGroup
+from manykernels.kernels.feature_group import FeatureGroup
+from manykernels.kernels.kernel_set import Group
+from manykernels.kernels.matrices import GivenGroup
 
 # Nanoseconds on one core, measured with 3,000 rows: orders of magnitude that choose
 # between ways of storing. They are constants, so that the same data make the same
@@ -43,7 +42,8 @@ def pair_ns(kernels: KernelSet) -> float:
     True
     """
     shared = sum(_shared_ns(group) for group in kernels.groups if group.members)
-    ranks = sum(clip.features.shape[1] for clip in kernels.clips if clip is not None)
+    clips = [s.clip for s in kernels.scalings if s.clip is not None]
+    ranks = sum(clip.features.shape[1] for clip in clips)
     products = 2.0 * COLUMN_NS["dot"] * float(ranks)
     return float(shared + VALUE_NS * kernels.n_kernels + products)
 
@@ -94,7 +94,7 @@ def waiting_pays(kernels: KernelSet) -> bool:
     """
     stored = STORE_NS * kernels.n_kernels * kernels.dtype.itemsize
     cheap = stored > 0.4 * pair_ns(kernels)
-    return cheap and all(is_fused(group, kernels) for group in kernels.groups)
+    return cheap and all(map(kernels.is_fused, kernels.groups))
 
 
 def all_pairs_seconds(kernels: KernelSet) -> float:

@@ -12,7 +12,7 @@ from manykernels.banks.base import Bank, GramBank, support_of
 from manykernels.base.arrays import Array, Index, Values
 from manykernels.base.machine import SCATTERED, in_slices
 from manykernels.hot import stack as hot
-from manykernels.kernels.given import gather
+from manykernels.kernels.matrices import gather
 
 
 def given_bank(stack: Values, factors: Array, names: Sequence[str], dtype: Any) -> Bank:

@@ -14,7 +14,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import _check_feature_names, validate_data
 
 from manykernels.inputs.refusals import plain_refusals
-from manykernels.kernels.given import is_elsewhere
+from manykernels.kernels.matrices import is_device_matrix
 
 logger = logging.getLogger(__name__)
 
@@ -181,7 +181,7 @@ def _check_array(
     estimator: BaseEstimator, X: Any, min_rows: int, allow_nd: bool = False
 ) -> np.ndarray:
     """X as an array of numbers, without a copy or a look at the values."""
-    if is_elsewhere(X):
+    if is_device_matrix(X):
         return X
     X = check_array(
         X,

@@ -20,8 +20,7 @@ from manykernels.base.stored import (
     storable,
 )
 from manykernels.inputs.joined import JoinedTable
-from manykernels.kernels.base import inverse
-from manykernels.kernels.distances import distance_quantile
+from manykernels.kernels.widths import distance_quantile, inverse
 
 STRATEGIES = ("rescale", "zero", "complete", "refuse")
 NEIGHBORS = 10

@@ -39,7 +39,7 @@ from manykernels.inputs.scaling import (
     read_scale,
     require_plain,
 )
-from manykernels.kernels.base import row_copies
+from manykernels.kernels.widths import row_copies
 
 logger = logging.getLogger(__name__)
 

@@ -30,7 +30,7 @@ from manykernels.kernels import (
     select_columns,
 )
 from manykernels.kernels.grammar import view_kernels
-from manykernels.kernels.rows import row_blocks
+from manykernels.kernels.pairwise import row_blocks
 
 # What a file holds of the way from X to numbers.
 READING: Fields = {

@@ -2,20 +2,18 @@
 
 from manykernels.kernels.base import Kernel, reads_matrices
 from manykernels.kernels.columns import select_columns
-from manykernels.kernels.custom import Custom
-from manykernels.kernels.fitted import KernelSet
 from manykernels.kernels.functions import (
     RBF,
     BSpline,
     ChiSquared,
     Constant,
     Cosine,
+    Custom,
     Intersection,
     Laplacian,
     Linear,
     Polynomial,
 )
-from manykernels.kernels.given import Distance, Precomputed
 from manykernels.kernels.grammar import (
     approximate_kernels,
     as_kernels,
@@ -23,6 +21,8 @@ from manykernels.kernels.grammar import (
     format_kernel,
     parse_kernel,
 )
+from manykernels.kernels.kernel_set import KernelSet
+from manykernels.kernels.matrices import Distance, Precomputed
 
 __all__ = [
     "RBF",

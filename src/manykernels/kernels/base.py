@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, fields, replace
-from functools import lru_cache, partial
-from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, TypeAlias
+from numbers import Integral
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
-import scipy.sparse as sp
 
 from manykernels.base.arrays import Values
 from manykernels.base.quoted import quoted
@@ -21,17 +19,31 @@ from manykernels.kernels.columns import (
     plain_columns,
     write_columns,
 )
-from manykernels.kernels.distances import distance_quantile
+from manykernels.kernels.widths import Widths, read_width
 
 Normalize: TypeAlias = Literal["diagonal", "trace"] | None
 Approximate: TypeAlias = Literal["nystroem", "random_features"] | None
-# A number from the training values and how many copies each row stands for.
-WidthRule: TypeAlias = Callable[[Any, Values], float]
 
 SHARED_FIELDS = ("columns", "name", "normalize", "center", "approximate", "rank")
 APPROXIMATIONS = ("nystroem", "random_features")
-DEFAULT_RANK = 300
-KIND = r"(?:^|;)\s*([^:@;(#\s]+)"  # the first word of every kernel in a text
+DEFAULT_RANK = 300  # columns of phi: their matrix costs less than one of kernel values
+# A kernel in a text that reads given matrices: its first word says so.
+READS_MATRICES = re.compile(r"(?:^|;)\s*(?:precomputed|distance)(?=[:@;(#\s]|$)", re.I)
+# Of the largest value: asymmetry and negative eigenvalues up to this are rounding of
+# matrices that were computed in single precision.
+VALUE_RTOL = 1e-5
+# The smallest number of a precision with all its digits, and the largest.
+RANGES: dict[Any, tuple[float, float]] = {}
+for _limits in (np.finfo(np.float32), np.finfo(np.float64)):
+    RANGES[_limits.dtype] = float(_limits.tiny / _limits.eps), float(_limits.max)
+
+
+class InnerProductCurve(NamedTuple):
+    """f(t) = (slope t + offset) ** degree, or exp(slope t + offset) for degree 0."""
+
+    slope: float
+    offset: float
+    degree: int
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -88,7 +100,7 @@ class Kernel:
     # What `apply` receives, derived from that quantity.
     form: ClassVar[str] = "dot"
     # Positive parameters, and words that stand for a number from the training rows.
-    widths: ClassVar[Mapping[str, Mapping[str, WidthRule]]] = {}
+    widths: ClassVar[Widths] = {}
     unit_diagonal: ClassVar[bool] = False
     explicit: ClassVar[bool] = False
     # Random features: "gaussian" or "cauchy" frequencies, or a "sketch" of powers.
@@ -99,7 +111,6 @@ class Kernel:
     check_psd: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        """Validate shared options and make ``columns`` comparable."""
         object.__setattr__(self, "columns", plain_columns(self.columns))
         for key, value in vars(self).items():
             if isinstance(value, np.generic):
@@ -127,7 +138,7 @@ class Kernel:
     def resolve(
         self, values: Any, copies: Values, known: dict[Any, float] | None = None
     ) -> Kernel:
-        """The same kernel with numbers in place of words such as "scale".
+        """Return the kernel with numbers in place of words such as "scale".
 
         Parameters
         ----------
@@ -136,7 +147,7 @@ class Kernel:
         copies : array of shape (n,)
             How many rows each row stands for.
         known : dict, optional
-            Numbers found for other kernels on the same rows; new ones join them.
+            Numbers computed for other kernels on the same rows; new ones are added.
         """
         known = {} if known is None else known
         numbers: dict[str, Any] = {}
@@ -158,6 +169,13 @@ class Kernel:
         """Turn a block of this kernel's `form` into kernel values, in place."""
         return block
 
+    def curve(self) -> InnerProductCurve | None:
+        """Return f with k(x, y) = s(x) s(y) f(<x, y> + l(x) + l(y)), if there is one.
+
+        Such kernels are computed in one pass over a tile of inner products.
+        """
+        return None
+
     @property
     def has_features(self) -> bool:
         """Whether k(x, y) = <phi(x), phi(y)> with a phi that can be written down."""
@@ -167,7 +185,7 @@ class Kernel:
     def label(self) -> str:
         """Readable name: ``name`` if given, else kind, parameters and columns.
 
-        The latter can be read as a kernel again, if the kernel is a built-in one.
+        Kind, parameters and columns of a built-in kernel can be parsed again.
         """
         if self.name is not None:
             return self.name
@@ -184,56 +202,26 @@ class Kernel:
         return title + (f"({', '.join(parts)})" if parts else "") + where
 
     def settings(self) -> dict[str, Any]:
-        """Fields that differ from their defaults, own parameters first."""
-        own: dict[str, Any] = {}
-        shared: dict[str, Any] = {}
+        """Return the fields that differ from their defaults, parameters first."""
+        parameters: dict[str, Any] = {}
+        options: dict[str, Any] = {}
         for field in fields(self):
             value, default = getattr(self, field.name), field.default
-            same = default is not MISSING and type(default) is type(value)
-            if not (same and default == value):
-                (shared if field.name in SHARED_FIELDS else own)[field.name] = value
-        return own | shared
+            comparable = default is not MISSING and type(default) is type(value)
+            if not (comparable and default == value):
+                is_option = field.name in SHARED_FIELDS
+                (options if is_option else parameters)[field.name] = value
+        return parameters | options
 
     def __repr__(self) -> str:
-        """Show only what differs from the defaults."""
         inside = ", ".join(f"{k}={v!r}" for k, v in self.settings().items())
         return f"{type(self).__name__}({inside})"
 
 
 def _shown(value: Any) -> str:
-    """As short as it can be without being another number."""
     if isinstance(value, float) and float(f"{value:g}") == value:
         return f"{value:g}"
     return escape(value) if isinstance(value, str) else repr(value)
-
-
-def read_width(
-    value: Any, words: tuple[str, ...], what: str
-) -> tuple[float, str | None]:
-    """A positive number, a word such as "scale", or "0.1*scale": a factor and a word.
-
-    >>> read_width("0.1*scale", ("scale", "median"), "gamma of rbf")
-    (0.1, 'scale')
-    >>> read_width(0.5, ("scale", "median"), "gamma of rbf")
-    (0.5, None)
-    """
-    factor, word = value, None
-    if isinstance(value, str):
-        number, star, word = value.rpartition("*")
-        try:
-            factor = float(number) if star else 1.0
-        except ValueError:
-            factor = np.nan
-        word = word.strip()
-    number_given = isinstance(factor, Real) and not isinstance(factor, bool)
-    # A whole number may be too large for a float.
-    in_range = number_given and 0 < factor <= np.finfo(float).max
-    if not in_range or word not in (None, *words):
-        raise ValueError(
-            f"{what} must be a positive number, {' or '.join(map(repr, words))}, or a "
-            f"multiple such as '0.1*{words[0]}', got {value!r}; choose one of these."
-        )
-    return factor, word
 
 
 def require_approximation(word: Any, rank: Any, what: str) -> None:
@@ -275,31 +263,27 @@ def _check_approximation(kernel: Kernel) -> None:
         )
 
 
-@lru_cache(maxsize=4096)
-def _text_reads_matrices(text: str) -> bool:
-    kinds = re.findall(KIND, text.lower())
-    return "precomputed" in kinds or "distance" in kinds
-
-
 def reads_matrices(spec: Any) -> bool:
-    """Whether kernels read given kernel or distance matrices instead of columns.
+    """Return whether kernels read given kernel or distance matrices, not columns.
 
-    Texts are looked at, not parsed: this is asked for every prediction.
+    Texts are searched and not parsed, as every prediction needs the answer.
 
     Examples
     --------
     >>> reads_matrices("precomputed"), reads_matrices(["rbf@0-13", "linear"])
     (True, False)
     """
-    if isinstance(spec, str):
-        return _text_reads_matrices(spec)
-    if isinstance(spec, Kernel):
-        return spec.family == "given"
-    return isinstance(spec, Sequence) and any(map(reads_matrices, spec))
+    one = isinstance(spec, str | Kernel) or not isinstance(spec, Sequence)
+    for item in [spec] if one else spec:
+        if isinstance(item, Kernel) and item.family == "given":
+            return True
+        if isinstance(item, str) and READS_MATRICES.search(item):
+            return True
+    return False
 
 
 def unique_names(labels: Sequence[str]) -> list[str]:
-    """Labels with "#2", "#3" added to repeated ones, in front of the columns.
+    """Return labels with "#2", "#3" added to repeated ones, before the columns.
 
     >>> unique_names(["rbf@a*", "linear", "rbf@a*"])
     ['rbf@a*', 'linear', 'rbf#2@a*']
@@ -330,7 +314,7 @@ class OutOfRangeError(ValueError):
 
 def require_range(values: Values, name: str, dtype: Any, family: str = "dot") -> None:
     """Raise if squares of rows, or k(x, x), leave the range of a precision."""
-    least, most = _range(dtype)
+    least, most = RANGES[np.dtype(dtype)]
     for value in (values.max(), values.min(where=values > 0.0, initial=1.0)):
         if not (least <= value <= most or value <= 0.0):
             raise out_of_range(name, dtype, value, family)
@@ -339,22 +323,16 @@ def require_range(values: Values, name: str, dtype: Any, family: str = "dot") ->
 def out_of_range(
     name: str, dtype: Any, value: float, family: str = "dot"
 ) -> OutOfRangeError:
-    """What a kernel of that family needs, and what came."""
+    """Return the error for a value that a precision cannot hold."""
     what = "values of X whose squares and products are"
     advice = "rescale its columns, for instance with a StandardScaler in a Pipeline"
     if family == "given":
         what, advice = "values", "multiply the matrix by a number"
-    least, most = _range(dtype)
+    least, most = RANGES[np.dtype(dtype)]
     return OutOfRangeError(
         f"kernel {name!r} needs {what} between {least:.2g} and {most:.2g}, got "
         f"{value:.2g}; {advice}."
     )
-
-
-def _range(dtype: Any) -> tuple[float, float]:
-    """The smallest number with all its digits, and the largest."""
-    limits = np.finfo(dtype)
-    return float(limits.tiny / limits.eps), float(limits.max)
 
 
 def require_nonnegative(values: Values, name: str) -> None:
@@ -365,72 +343,3 @@ def require_nonnegative(values: Values, name: str) -> None:
             f"kernel {name!r} needs values that are not negative, got {smallest:.4g}; "
             f"shift or rescale them, or choose another kernel."
         )
-
-
-# --- widths from the training rows: a row with k copies counts as k rows ---------
-
-
-def row_copies(sample_weight: Any, n_rows: int) -> Values:
-    """How many rows each row stands for: whole numbers, or relative to their mean.
-
-    >>> row_copies([2, 0, 1], 3), row_copies([0.5, 1.5], 2)
-    (array([2., 0., 1.]), array([0.5, 1.5]))
-    """
-    if sample_weight is None:
-        return np.ones(n_rows)
-    weight = np.asarray(sample_weight, dtype=np.float64)
-    if weight.shape != (n_rows,) or not (np.isfinite(weight) & (weight >= 0)).all():
-        raise ValueError(
-            f"sample_weight must hold one finite number >= 0 for each of the {n_rows} "
-            f"rows, got shape {weight.shape}; pass one weight per row."
-        )
-    if not weight.any():
-        raise ValueError(
-            "sample_weight must be positive for some row, got zeros only; leave it out."
-        )
-    if (weight == np.floor(weight)).all():
-        return weight
-    return weight / weight[weight > 0].mean()
-
-
-def inverse_variance(values: Any, copies: Values) -> float:
-    """1 / (n_features * variance over all entries), as scikit-learn's SVC has it."""
-    n_columns = values.shape[1]
-    shares = copies / (copies.sum() * n_columns)
-    if sp.issparse(values):
-        entries = values.tocoo()
-        weights, data = shares[entries.coords[0]], entries.data.astype(np.float64)
-        mean = weights @ data
-        variance = weights @ np.square(data) - mean**2
-    elif (copies == copies[0]).all():
-        variance = np.var(values, dtype=np.float64)
-    else:
-        mean = shares @ values.sum(axis=1, dtype=np.float64)
-        variance = shares @ np.square(values - mean).sum(axis=1, dtype=np.float64)
-    return 1.0 / (n_columns * float(variance)) if variance > 0 else 1.0
-
-
-def inverse_columns(values: Any, copies: Values) -> float:
-    """1 / n_features."""
-    return 1.0 / float(values.shape[1])
-
-
-def inverse_median(metric: str) -> WidthRule:
-    """1 / median distance between different rows."""
-    return partial(_inverse_median, metric=metric)
-
-
-def _inverse_median(values: Any, copies: Values, metric: str) -> float:
-    return inverse(distance_quantile(values, copies, metric, 0.5)[0])
-
-
-def low_distance(values: Any, copies: Values) -> float:
-    """The distance below which 5 % of the pairs lie."""
-    low, smallest = distance_quantile(values, copies, "euclidean", 0.05)
-    # Duplicate rows may fill the lowest 5 %: the smallest real distance is next best.
-    return max(low, smallest) or 1.0
-
-
-def inverse(value: float) -> float:
-    """1 / value; 1 where there is none, as scikit-learn does for constant columns."""
-    return 1.0 / value if value > 0 else 1.0

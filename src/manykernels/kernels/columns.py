@@ -5,19 +5,29 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
+from itertools import compress
 from numbers import Integral
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 import numpy as np
+import scipy.sparse as sp
 
 from manykernels.base.arrays import Selection, Values
+from manykernels.base.stored import Wholes
+from manykernels.base.tables import table_columns
 
-# How columns are written in texts, where names must not look like anything else.
-RANGE = re.compile(r"(\d+)-(\d+)", re.ASCII)
-INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
-SPECIAL = "%+@;:,="
-ESCAPED = re.compile(r"(\\[*?\\])")  # wildcards and backslashes as they are
+# How columns are written in texts, where names must not look like anything else. Whole
+# numbers have at most 18 digits: they fit in 64 bits.
+COLUMN_RANGE = re.compile(r"(\d{1,18})-(\d{1,18})", re.ASCII)
+INTEGER = re.compile(r"[+-]?\d{1,18}", re.ASCII)
+SPECIAL = re.compile(r"[%+@;:,=]")
+# A wildcard or backslash that stands for itself; alone or with the characters that are
+# written as codes in a name, or with all characters but wildcards.
+ESCAPED = r"\\[*?\\]"
+ESCAPED_OR_SPECIAL = re.compile(ESCAPED + "|" + SPECIAL.pattern)
+PLAIN = re.compile(r"[^*?\\]", re.DOTALL)
+ESCAPED_OR_PLAIN = re.compile(ESCAPED + "|" + PLAIN.pattern, re.DOTALL)
 TOKEN = re.compile(r"\\([*?\\])|([*?])|(.)", re.DOTALL)  # itself, wild, plain
 WILDCARDS = {"*": ".*", "?": "."}
 
@@ -34,7 +44,7 @@ Columns: TypeAlias = (
 
 
 def plain_columns(columns: Any) -> Any:
-    """Lists and arrays as tuples of Python scalars, so that ``==`` works."""
+    """Return lists and arrays as tuples of Python scalars, so that ``==`` works."""
     if columns is None or callable(columns) or isinstance(columns, str | slice):
         return columns
     if isinstance(columns, Integral) and not isinstance(columns, bool):
@@ -62,7 +72,7 @@ def plain_columns(columns: Any) -> Any:
 def select_columns(
     columns: Columns, X: Any, feature_names: Sequence[str] | None = None
 ) -> Selection:
-    """Positions of the chosen columns of X.
+    """Return the positions of the chosen columns of X.
 
     Parameters
     ----------
@@ -110,13 +120,12 @@ def select_columns(
     if isinstance(chosen, str | int | np.integer):
         chosen = (chosen,)
     items = chosen.tolist() if hasattr(chosen, "tolist") else list(chosen)
-    index: list[int] = []
     if items and isinstance(items[0], bool | np.bool_):
         index = _from_mask(items, n)
     else:
+        index = []
         for item in items:
-            whole = views.get(item) if isinstance(item, str) else None
-            index += _from_item(item, n, names, views) if whole is None else whole
+            index += _from_item(item, n, names, views)
     if len(index) == 0:
         raise ValueError(
             f"a kernel needs at least one column, got none from {chosen!r}; "
@@ -129,7 +138,7 @@ def _from_item(
     item: Any, n: int, names: Sequence[str] | None, views: Mapping[str, range]
 ) -> Sequence[int]:
     if isinstance(item, str):
-        return _from_name(item, names, views)
+        return views[item] if item in views else _from_name(item, names, views)
     if isinstance(item, slice):
         return range(n)[item]
     if isinstance(item, bool | np.bool_) or not isinstance(item, int | np.integer):
@@ -153,10 +162,10 @@ def _from_name(
             f"column {name!r} is a name but X has no column names; pass a data frame "
             f"or feature names, or use indices."
         )
-    # Here and not before: kernels on positions must not wait for thousands of names.
+    # Names become texts only now: kernels on positions must not wait for thousands.
     names = list(map(str, names))
-    found = matching(name, names)
-    if not found:
+    positions = matching(name, names)
+    if not positions:
         close = get_close_matches(name, names, n=1, cutoff=0.0)
         hint = f"; the closest name is {close[0]!r}" if close else ""
         if views:
@@ -165,14 +174,14 @@ def _from_name(
                 f"{', '.join(views)}{hint}."
             )
         raise ValueError(f"column {name!r} is not among the columns of X{hint}.")
-    return found
+    return positions
 
 
 def matching(pattern: str, names: Sequence[str]) -> list[int]:
-    r"""Positions of the names that a pattern matches.
+    r"""Return the positions of the names that a pattern matches.
 
-    ``*`` stands for any characters and ``?`` for one, whatever names there are; behind
-    a backslash they stand for themselves. No other character is special.
+    ``*`` stands for any characters and ``?`` for one; after a backslash they stand for
+    themselves. No other character is special.
 
     Examples
     --------
@@ -183,16 +192,15 @@ def matching(pattern: str, names: Sequence[str]) -> list[int]:
     """
     if not any(c in pattern for c in "*?\\"):
         return [names.index(pattern)] if pattern in names else []
-    text = "".join(
-        WILDCARDS[wild] if wild else re.escape(itself or plain)
-        for itself, wild, plain in TOKEN.findall(pattern)
-    )
-    matches = re.compile(text, re.DOTALL).fullmatch
-    return [place for place, name in enumerate(names) if matches(name)]
+    text = ""
+    for itself, wild, plain in TOKEN.findall(pattern):
+        text += WILDCARDS[wild] if wild else re.escape(itself or plain)
+    matches = list(map(re.compile(text, re.DOTALL).fullmatch, names))
+    return [*compress(range(len(names)), matches)]
 
 
 def exact(name: str) -> str:
-    r"""A pattern that matches this name only.
+    r"""Return a pattern that matches this name only.
 
     Examples
     --------
@@ -205,15 +213,14 @@ def exact(name: str) -> str:
 def _in_view(
     columns: slice, names: Sequence[str], views: Mapping[str, range]
 ) -> Selection:
-    """Columns of one view: ``slice("view", what)``."""
     view, what, span = columns.start, columns.stop, views[columns.start]
     if columns.step is not None:
         raise ValueError(
             f"columns of a view must be a name, an index or a range, got a step "
             f"{columns.step!r} for {view!r}; write for instance {view}:0-13."
         )
-    if isinstance(what, str) and (found := RANGE.fullmatch(what)):
-        first, last = int(found[1]), int(found[2])
+    if isinstance(what, str) and (ends := COLUMN_RANGE.fullmatch(what)):
+        first, last = int(ends[1]), int(ends[2])
         what = slice(first, last + 1) if last < len(span) else last
     if isinstance(what, int) and not -len(span) <= what < len(span):
         raise ValueError(
@@ -271,8 +278,56 @@ def _checked_slice(columns: slice, n: int, names: Sequence[str] | None) -> Selec
     return slice(index.start, index.stop, None if index.step == 1 else index.step)
 
 
+def as_table(X: Any) -> Any:
+    """Return X with two dimensions: array, sparse matrix or data frame as it is."""
+    table = X if hasattr(X, "shape") else np.asarray(X)
+    if len(table.shape) != 2:
+        raise ValueError(
+            f"kernels on feature columns need X of shape (n_samples, n_features), got "
+            f"{len(table.shape)} dimensions; use Precomputed for a stack of kernels."
+        )
+    return table
+
+
+def choose_columns(X: Any, columns: Selection) -> Any:
+    """Return a new C-ordered array of some columns, or CSR if X is sparse.
+
+    In float32 if X is, else in float64.
+    """
+    dtype = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
+    if hasattr(X, "pick"):
+        X, columns = X.pick(columns), slice(None)
+    if isinstance(X, np.ndarray) and isinstance(columns, np.ndarray):
+        # Several times as fast as X[:, columns], which also transposes in memory.
+        return X.take(columns, axis=1).astype(dtype, copy=False)
+    chosen = table_columns(X, columns)
+    if sp.issparse(chosen):
+        return chosen.astype(dtype)
+    return np.array(chosen, dtype=dtype, order="C")
+
+
+def row_factors(X: Any, columns: Selection, family: str) -> Values | None:
+    """Return what multiplies the rows in kernels of a family on some columns.
+
+    Only tables of views have such factors, for rows that lack a view; a constant
+    reads no column.
+    """
+    if family == "constant" or not hasattr(X, "factors"):
+        return None
+    factors: Values | None = X.factors(columns)
+    return factors
+
+
+def count_columns(columns: Selection, n_columns: int) -> int:
+    """Count chosen columns; a file may claim any number of them."""
+    if isinstance(columns, slice):
+        return len(range(n_columns)[columns])
+    Wholes(None, low=0, below=n_columns).check("columns of a kernel", columns, {})
+    return len(columns)
+
+
 def write_columns(columns: Any) -> str:
-    """A column choice as text: ``3``, ``0-13+28-41``, ``pixel*``.
+    """Return a column choice as text: ``3``, ``0-13+28-41``, ``pixel*``.
 
     :func:`parse_kernel` reads it back; a mask is written as the columns that it picks.
     """
@@ -281,8 +336,22 @@ def write_columns(columns: Any) -> str:
             f"a column selector function cannot be written as text, got {columns!r}; "
             f"use names or indices."
         )
-    if not isinstance(columns, tuple):
-        return _column_text(columns)
+    if isinstance(columns, tuple):
+        return _write_runs(columns)
+    if isinstance(columns, slice):
+        ends = [columns.start, columns.stop]
+        ends += [] if columns.step is None else [columns.step]
+        return ":".join("" if end is None else write_columns(end) for end in ends)
+    if not isinstance(columns, str):
+        return str(columns)
+    is_number = INTEGER.fullmatch(columns) or COLUMN_RANGE.fullmatch(columns)
+    everything = is_number or columns != columns.strip()
+    unsafe = ESCAPED_OR_PLAIN if everything else ESCAPED_OR_SPECIAL
+    return unsafe.sub(_percent_code, columns)
+
+
+def _write_runs(columns: Sequence[Any]) -> str:
+    """Write several columns, consecutive ones as a range."""
     if columns and isinstance(columns[0], bool):
         columns = np.flatnonzero(columns).tolist()
     runs: list[list[Any]] = []
@@ -293,37 +362,24 @@ def write_columns(columns: Any) -> str:
         else:
             runs.append([item, item])
     return "+".join(
-        _column_text(first) if first == last else f"{first}-{last}"
+        write_columns(first) if first == last else f"{first}-{last}"
         for first, last in runs
     )
 
 
-def _column_text(item: Any) -> str:
-    if isinstance(item, slice):
-        return _slice_text(item)
-    if not isinstance(item, str):
-        return str(item)
-    looks_numeric = any(p.fullmatch(item) for p in (INTEGER, RANGE))
-    everything = looks_numeric or item != item.strip()
-    return "".join(
-        f"%{ord(part[1]):02X}" if ESCAPED.fullmatch(part) else escape(part, everything)
-        for part in ESCAPED.split(item)
-    )
+def escape(text: str) -> str:
+    """Return a text with special characters as %XX, all if it begins with a space."""
+    unsafe = PLAIN if text != text.strip() else SPECIAL
+    return unsafe.sub(_percent_code, text)
 
 
-def escape(text: str, everything: bool = False) -> str:
-    """Special characters as %XX; all but patterns where it is a number."""
-    everything = everything or text != text.strip()
-    return "".join(
-        "".join(f"%{byte:02X}" for byte in c.encode())
-        if c in SPECIAL or (everything and c not in "*?\\")
-        else c
-        for c in text
-    )
+def _percent_code(found: re.Match[str]) -> str:
+    # Of a wildcard after a backslash only the wildcard remains.
+    return "".join(f"%{byte:02X}" for byte in found[0][-1].encode())
 
 
 def unescape(text: str) -> str:
-    r"""A column as it was before :func:`write_columns`: %2A is a star, no wildcard.
+    r"""Return a column as before :func:`write_columns`: %2A is a star, no wildcard.
 
     Examples
     --------
@@ -334,12 +390,7 @@ def unescape(text: str) -> str:
     return unquote(kept)
 
 
-def _slice_text(item: slice) -> str:
-    ends = [item.start, item.stop, *([] if item.step is None else [item.step])]
-    return ":".join("" if end is None else _column_text(end) for end in ends)
-
-
 def callable_name(function: Callable[..., Any]) -> str:
-    """Name of a function, looking through ``functools.partial``."""
+    """Return the name of a function, looking through ``functools.partial``."""
     inner = getattr(function, "func", function)
     return getattr(inner, "__name__", type(inner).__name__)

@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.metrics.pairwise import additive_chi2_kernel
 
 from manykernels.base.arrays import Values
+from manykernels.device.base import EXPONENTIAL
 from manykernels.kernels.base import (
+    VALUE_RTOL,
+    InnerProductCurve,
     Kernel,
-    WidthRule,
+    require_finite,
+)
+from manykernels.kernels.widths import (
+    Widths,
     inverse,
     inverse_columns,
     inverse_median,
     inverse_variance,
     low_distance,
+    spread_rows,
 )
-from manykernels.kernels.distances import spread_rows
 
-Widths = Mapping[str, Mapping[str, WidthRule]]
+CUSTOM_BLOCK_ROWS = 32  # in a call of a user's function for checks and k(x, x)
 
 
 @dataclass(frozen=True, repr=False)
@@ -41,6 +48,9 @@ class Linear(Kernel):
     explicit: ClassVar[bool] = True
     accepts_sparse: ClassVar[bool] = True
 
+    def curve(self) -> InnerProductCurve:
+        return InnerProductCurve(1.0, 0.0, 1)
+
 
 @dataclass(frozen=True, repr=False)
 class Cosine(Kernel):
@@ -58,6 +68,9 @@ class Cosine(Kernel):
     unit_diagonal: ClassVar[bool] = True
     explicit: ClassVar[bool] = True
     accepts_sparse: ClassVar[bool] = True
+
+    def curve(self) -> InnerProductCurve:
+        return InnerProductCurve(1.0, 0.0, 1)
 
 
 @dataclass(frozen=True, repr=False)
@@ -92,7 +105,6 @@ class Polynomial(Kernel):
     accepts_sparse: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Degree is a positive integer, coef0 >= 0."""
         super().__post_init__()
         _require_degree(self, self.degree)
         number = isinstance(self.coef0, Real) and not isinstance(self.coef0, bool)
@@ -103,12 +115,14 @@ class Polynomial(Kernel):
             )
 
     def apply(self, block: Values) -> Values:
-        """(gamma * block + coef0) ** degree."""
         if self.gamma != 1.0:
             block *= float(self.gamma)
         if self.coef0 != 0.0:
             block += self.coef0
         return integer_power(block, self.degree)
+
+    def curve(self) -> InnerProductCurve:
+        return InnerProductCurve(float(self.gamma), float(self.coef0), self.degree)
 
 
 @dataclass(frozen=True, repr=False)
@@ -141,9 +155,12 @@ class RBF(Kernel):
     accepts_sparse: ClassVar[bool] = True
 
     def apply(self, block: Values) -> Values:
-        """exp(-gamma * block)."""
         block *= -float(self.gamma)
         return np.exp(block, out=block)
+
+    def curve(self) -> InnerProductCurve:
+        # exp(-gamma ||x - y||^2): the squared norms are among l(x) and l(y).
+        return InnerProductCurve(2.0 * float(self.gamma), 0.0, EXPONENTIAL)
 
 
 @dataclass(frozen=True, repr=False)
@@ -176,7 +193,6 @@ class Laplacian(Kernel):
     unit_diagonal: ClassVar[bool] = True
 
     def apply(self, block: Values) -> Values:
-        """exp(-gamma * block)."""
         block *= -float(self.gamma)
         return np.exp(block, out=block)
 
@@ -216,7 +232,6 @@ class ChiSquared(Kernel):
     nonnegative: ClassVar[bool] = True
 
     def apply(self, block: Values) -> Values:
-        """exp(-gamma * block)."""
         block *= -float(self.gamma)
         return np.exp(block, out=block)
 
@@ -278,12 +293,10 @@ class BSpline(Kernel):
     check_psd: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Degree is a positive integer."""
         super().__post_init__()
         _require_degree(self, self.degree)
 
     def apply(self, block: Values) -> Values:
-        """max(0, 1 - sqrt(block) / width) ** degree."""
         np.sqrt(block, out=block)
         block *= -1.0 / float(self.width)
         block += 1.0
@@ -309,6 +322,85 @@ class Constant(Kernel):
     unit_diagonal: ClassVar[bool] = True
     explicit: ClassVar[bool] = True
     accepts_sparse: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, repr=False)
+class Custom(Kernel):
+    """Any function of two tables, K = function(X, Y) with K[i, j] = k(x_i, y_j).
+
+    k(x, x) comes from a ``diag(X)`` method of the function, which scikit-learn's
+    Gaussian process kernels have, or else from small square blocks.
+
+    Parameters
+    ----------
+    function : callable
+        Takes arrays of shape (n, d) and (m, d), returns an array of shape (n, m).
+
+    Examples
+    --------
+    >>> from sklearn.metrics.pairwise import laplacian_kernel
+    >>> from manykernels.kernels import Custom, KernelSet
+    >>> Custom(laplacian_kernel).label
+    'laplacian_kernel'
+    >>> KernelSet.fit([Custom(laplacian_kernel)], [[0.0], [1.0]]).stack().round(3)
+    array([[[1.   , 0.368],
+            [0.368, 1.   ]]], dtype=float32)
+    """
+
+    function: Callable[..., Values]
+
+    kind: ClassVar[str] = "custom"
+    family: ClassVar[str] = "custom"
+    form: ClassVar[str] = "custom"
+    check_psd: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not callable(self.function):
+            raise TypeError(
+                f"function of custom must be callable as function(X, Y), got "
+                f"{self.function!r}; pass the function itself."
+            )
+
+    def resolve(
+        self, values: Any, copies: Values, known: dict[Any, float] | None = None
+    ) -> Kernel:
+        first = values[:CUSTOM_BLOCK_ROWS]
+        block = self.block(self.label, first, first)
+        largest = float(np.abs(block).max(initial=0.0))
+        gap = float(np.abs(block - block.T).max(initial=0.0))
+        if gap > 10.0 * VALUE_RTOL * largest:  # single precision, and sums of many
+            raise ValueError(
+                f"kernel {self.label!r} must be symmetric, got values that differ from "
+                f"their mirror image by {gap / largest:.2g} of the largest; return "
+                f"k(x, y) = k(y, x)."
+            )
+        return self
+
+    def block(self, name: str, a: Values, b: Values) -> Values:
+        """Return a copy of function(a, b), with its shape and values checked."""
+        made: Any = self.function(a, b)
+        made = np.array(made.toarray() if sp.issparse(made) else made, dtype=a.dtype)
+        if made.shape != (len(a), len(b)):
+            raise ValueError(
+                f"kernel {name!r} must return shape {(len(a), len(b))} for tables of "
+                f"{len(a)} and {len(b)} rows, got {made.shape}; return one value per "
+                f"pair."
+            )
+        require_finite(made, name)
+        return made
+
+    def diagonal(self, name: str, values: Values) -> Values:
+        """Return k(x, x) in float64."""
+        diag = getattr(self.function, "diag", None)
+        if callable(diag):
+            return np.asarray(diag(values), dtype=np.float64)
+        cuts = range(CUSTOM_BLOCK_ROWS, len(values), CUSTOM_BLOCK_ROWS)
+        parts = [
+            np.diagonal(self.block(name, part, part)).astype(np.float64)
+            for part in np.split(values, cuts)
+        ]
+        return np.concatenate(parts)
 
 
 def integer_power(block: Values, degree: int) -> Values:

@@ -1,7 +1,7 @@
 """Kernels as short texts, ``kind[:param=value[,param=value...]][@columns]``.
 
 Names of kernels, ``kind[(param=value, ...)][#2][@columns]``, are such texts as well.
-And every other way to say which kernels are meant, down to none at all.
+`as_kernels` reads every other description of kernels too.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from urllib.parse import unquote
 from manykernels.base.quoted import quoted
 from manykernels.kernels.base import SHARED_FIELDS, Kernel, require_approximation
 from manykernels.kernels.columns import (
+    COLUMN_RANGE,
     INTEGER,
-    RANGE,
     Columns,
     escape,
     unescape,
     write_columns,
 )
-from manykernels.kernels.custom import Custom
 from manykernels.kernels.functions import (
     RBF,
     BSpline,
     ChiSquared,
     Constant,
     Cosine,
+    Custom,
     Intersection,
     Laplacian,
     Linear,
     Polynomial,
 )
-from manykernels.kernels.given import Distance, Precomputed
+from manykernels.kernels.matrices import Distance, Precomputed
 
-KERNELS: dict[str, type[Kernel]] = {
+BUILT_IN_KERNELS: dict[str, type[Kernel]] = {
     cls.kind: cls
     for cls in (
         Linear,
@@ -55,16 +55,15 @@ KERNELS: dict[str, type[Kernel]] = {
 }
 ALIASES = {"poly": "polynomial", "gaussian": "rbf", "chi2": "chi_squared"}
 
-# kind, brackets, parameters; a number that tells copies apart
+# Kind, brackets, parameters; "#2" is the number of a copy.
 _NAME = re.compile(r"([^:(#]+)(?:(\()(.*)\))?(?:#\d+)?\s*", re.DOTALL)
 _FLOAT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-MOST_DIGITS = 18
-MOST_COLUMNS = 10_000_000  # in a range: a typing error must not cost all the memory
-_WORDS = {"none": None, "true": True, "false": False}
+MAX_RANGE_COLUMNS = 10_000_000  # a typing error must not cost all the memory
+PARAMETER_WORDS = {"none": None, "true": True, "false": False}
 
 
 def default_kernels() -> list[Kernel]:
-    """A multi-scale set: linear, quadratic, and Gaussians at 0.1, 1, 10 times scale.
+    """Return linear, quadratic, and Gaussian kernels at 0.1, 1, 10 times scale.
 
     >>> [kernel.label for kernel in default_kernels()][:2]
     ['linear', 'polynomial(degree=2, gamma=scale)']
@@ -82,7 +81,7 @@ VIEW_WIDTHS = ("0.0625*median", "0.25*median", "median", "4*median", "16*median"
 
 
 def view_kernels(view: str) -> list[Kernel]:
-    """What a view is learned from where nothing is said: linear, and five widths.
+    """Return the default kernels of a view: linear, and Gaussian ones of five widths.
 
     >>> [kernel.label for kernel in view_kernels("mrna")][:2]
     ['linear@mrna', 'rbf(gamma=0.0625*median)@mrna']
@@ -91,7 +90,7 @@ def view_kernels(view: str) -> list[Kernel]:
 
 
 def as_kernels(spec: Any = None) -> list[Kernel]:
-    """A list of kernels from any accepted description.
+    """Return a list of kernels from any accepted description.
 
     Parameters
     ----------
@@ -139,7 +138,7 @@ def as_kernels(spec: Any = None) -> list[Kernel]:
 def approximate_kernels(
     kernels: Sequence[Kernel], approximate: Any, rank: int | None = None
 ) -> list[Kernel]:
-    """Every kernel approximated, where it has no approximation or features of its own.
+    """Approximate every kernel that has no approximation or explicit features yet.
 
     Parameters
     ----------
@@ -155,12 +154,8 @@ def approximate_kernels(
     require_approximation(approximate, rank, "all kernels")
     if approximate is None:
         return list(kernels)
-    return [
-        kernel
-        if kernel.has_features
-        else replace(kernel, approximate=approximate, rank=rank)
-        for kernel in kernels
-    ]
+    options = {"approximate": approximate, "rank": rank}
+    return [k if k.has_features else replace(k, **options) for k in kernels]
 
 
 def parse_kernel(text: str) -> Kernel:
@@ -178,23 +173,23 @@ def parse_kernel(text: str) -> Kernel:
     >>> parse_kernel("polynomial:degree=2,center=true@0-2+5")
     Polynomial(degree=2, columns=(0, 1, 2, 5), center=True)
 
-    So are the names that fitted kernels have, where nobody gave them others:
+    The names that fitted kernels get by default are such texts too:
 
     >>> parse_kernel("rbf(gamma=0.1*scale)#2@b_*")
     RBF(gamma='0.1*scale', columns='b_*')
     """
     head, at, where = text.strip().partition("@")
-    found = _NAME.fullmatch(head)
-    kind, _, options = head.partition(":") if found is None else found.groups("")
+    parts = _NAME.fullmatch(head)
+    kind, _, options = head.partition(":") if parts is None else parts.groups("")
     name = ALIASES.get(kind.strip().lower(), kind.strip().lower())
-    if name not in KERNELS:
-        close = get_close_matches(name, KERNELS, n=1)
+    if name not in BUILT_IN_KERNELS:
+        close = get_close_matches(name, BUILT_IN_KERNELS, n=1)
         hint = f"did you mean {close[0]!r}?" if close else "choose one of these."
         raise ValueError(
-            f"kernel kind must be one of {', '.join(KERNELS)}, got "
+            f"kernel kind must be one of {', '.join(BUILT_IN_KERNELS)}, got "
             f"{quoted(kind.strip())}; {hint}"
         )
-    cls = KERNELS[name]
+    cls = BUILT_IN_KERNELS[name]
     settings = _parse_options(cls, options) if options.strip() else {}
     if at:
         settings["columns"] = _parse_columns(where, text)
@@ -210,7 +205,7 @@ def format_kernel(kernel: Kernel) -> str:
     >>> format_kernel(RBF("0.1*scale", columns=[0, 1, 2], normalize=None))
     'rbf:gamma=0.1*scale,normalize=none@0-2'
     """
-    if KERNELS.get(kernel.kind) is not type(kernel):
+    if BUILT_IN_KERNELS.get(kernel.kind) is not type(kernel):
         raise ValueError(
             f"only built-in kernels can be written as text, got {quoted(kernel)}; keep "
             f"the object itself."
@@ -225,8 +220,8 @@ def format_kernel(kernel: Kernel) -> str:
 
 
 def _parse_options(cls: type[Kernel], options: str) -> dict[str, Any]:
-    own = [f.name for f in fields(cls) if f.name not in SHARED_FIELDS]
-    known = [*own, *(name for name in SHARED_FIELDS if name != "columns")]
+    known = [f.name for f in fields(cls) if f.name not in SHARED_FIELDS]
+    known += [name for name in SHARED_FIELDS if name != "columns"]
     settings: dict[str, Any] = {}
     for option in options.split(","):
         key, equals, value = (part.strip() for part in option.partition("="))
@@ -244,10 +239,10 @@ def _parse_options(cls: type[Kernel], options: str) -> dict[str, Any]:
 
 
 def _parse_value(value: str) -> Any:
-    if value.lower() in _WORDS:
-        return _WORDS[value.lower()]
+    if value.lower() in PARAMETER_WORDS:
+        return PARAMETER_WORDS[value.lower()]
     if INTEGER.fullmatch(value):
-        return _whole(value)
+        return int(value)
     return float(value) if _FLOAT.fullmatch(value) else unquote(value)
 
 
@@ -261,52 +256,48 @@ def _parse_columns(where: str, text: str) -> Columns:
         )
     for part in parts:
         columns += _parse_column(part, text)
-    if len(parts) == len(columns) == 1 and not RANGE.fullmatch(parts[0]):
+    if len(parts) == len(columns) == 1 and not COLUMN_RANGE.fullmatch(parts[0]):
         return columns[0]  # type: ignore[no-any-return]
-    # A slice of names among others is a column of a view: "mrna:age+mrna:dose".
-    columns = [_in_a_view(column) for column in columns]
-    if slice in map(type, columns):
-        raise ValueError(
-            f"a slice of columns must stand alone, got {quoted(text)}; write a range "
-            f"such as 0-13 to join it with others, and ':' and '+' inside a name as "
-            f"%3A and %2B."
-        )
+    for k, column in enumerate(columns):
+        # A slice of names among others is a column of a view: "mrna:age+mrna:dose".
+        if isinstance(column, slice):
+            ends = column.start, column.stop
+            if column.step is not None or {*map(type, ends)} != {str}:
+                raise ValueError(
+                    f"a slice of columns must stand alone, got {quoted(text)}; write a "
+                    "range such as 0-13 to join it with others, and ':' and '+' inside "
+                    "a name as %3A and %2B."
+                )
+            columns[k] = ":".join(ends)
     return tuple(columns)
 
 
 def _parse_column(part: str, text: str) -> list[Any]:
     if INTEGER.fullmatch(part):
-        return [_whole(part)]
-    if found := RANGE.fullmatch(part):
-        first, last = _whole(found[1]), _whole(found[2])
+        return [int(part)]
+    if ends := COLUMN_RANGE.fullmatch(part):
+        first, last = int(ends[1]), int(ends[2])
         if last < first:
             raise ValueError(
                 f"a range of columns must go upwards, got {quoted(part)} in "
                 f"{quoted(text)}; write {last}-{first}."
             )
-        if last - first >= MOST_COLUMNS:
+        if last - first >= MAX_RANGE_COLUMNS:
             raise ValueError(
-                f"a range of columns must hold at most {MOST_COLUMNS}, got "
+                f"a range of columns must hold at most {MAX_RANGE_COLUMNS}, got "
                 f"{quoted(part)} in {quoted(text)}; correct it, or write a slice such "
                 "as 0:14."
             )
         return list(range(first, last + 1))
-    if ":" in part:
-        return [_parse_slice(part, text)]
-    return [unescape(part)]
-
-
-def _in_a_view(column: Any) -> Any:
-    """``slice("view", "name")`` as one name; everything else as it is."""
-    if isinstance(column, slice) and isinstance(column.start, str):
-        if isinstance(column.stop, str) and column.step is None:
-            return f"{column.start}:{column.stop}"
-    return column
+    return [_parse_slice(part, text)] if ":" in part else [unescape(part)]
 
 
 def _parse_slice(part: str, text: str) -> slice:
-    """Numbers count as in Python; a slice of names includes its last one."""
-    ends = [_end(end) for end in part.split(":")]
+    """Read numbers as Python does; a slice of names includes its last one."""
+    ends: list[Any] = []
+    for end in map(str.strip, part.split(":")):
+        name = unescape(end) or None  # an end may be left out
+        ends.append(int(end) if INTEGER.fullmatch(end) else name)
     if len(ends) > 3 or (len(ends) == 3 and (ends[2] == 0 or type(ends[2]) is str)):
         raise ValueError(
             f"a slice of columns must be first:last or first:last:step with a step "
@@ -314,23 +305,6 @@ def _parse_slice(part: str, text: str) -> slice:
             "0:14."
         )
     return slice(*ends)
-
-
-def _end(text: str) -> int | str | None:
-    """One part of a slice, which may be left out."""
-    text = text.strip()
-    if not text:
-        return None
-    return _whole(text) if INTEGER.fullmatch(text) else unescape(text)
-
-
-def _whole(text: str) -> int:
-    if len(text) > MOST_DIGITS:
-        raise ValueError(
-            f"a whole number must have at most {MOST_DIGITS} digits, got "
-            f"{len(text)} of them, {text[:9]}...; write a shorter one."
-        )
-    return int(text)
 
 
 def _format_value(value: Any) -> str:

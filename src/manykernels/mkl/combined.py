@@ -11,8 +11,12 @@ from manykernels.banks import Storage, build_bank
 from manykernels.banks.alignment import centered_products, ratio
 from manykernels.base.quoted import quoted
 from manykernels.kernels import KernelSet
-from manykernels.kernels.given import SYMMETRY_TOLERANCE
-from manykernels.kernels.pairs import combined_pairs
+from manykernels.kernels.base import VALUE_RTOL
+from manykernels.kernels.pairwise import (
+    KERNEL_BLOCK_BYTES,
+    make_symmetric,
+    row_blocks,
+)
 from manykernels.mkl.estimator import MKLEstimator
 from manykernels.mkl.ranking import fitted_kernels
 
@@ -80,6 +84,47 @@ def weighted_kernel(model: Any, weights: np.ndarray, X: Any, Y: Any) -> np.ndarr
             "says between which rows its values are."
         )
     return _combined_stack(kernels, weights, rows)
+
+
+def combined_pairs(
+    kernels: KernelSet, weights: np.ndarray, X: Any, Y: Any = None
+) -> np.ndarray:
+    """Return sum_f weights_f k_f(x_i, y_j) in float64, for any rows X and Y.
+
+    Without Y the rows X against themselves, exactly symmetric. The constants are
+    those of the training rows. Given matrices have no such values.
+
+    Examples
+    --------
+    >>> from manykernels.kernels import KernelSet, Linear
+    >>> kernels = KernelSet.fit([Linear(normalize=None)], [[1.0], [2.0]])
+    >>> combined_pairs(kernels, np.array([2.0]), [[3.0], [4.0]], [[5.0]]).tolist()
+    [[30.0], [40.0]]
+    """
+    fitted = kernels.only(np.flatnonzero(weights), np.float64)
+    left = fitted.new_rows(X)
+    right = left if Y is None else fitted.new_rows(Y)
+    out = np.zeros((len(left[0]), len(right[0])))
+    diagonal = np.zeros(len(right[0]))
+    for group, a, b in zip(fitted.groups, left, right, strict=True):
+        of_b = {f: fitted.scaling_of_new(group, f, b) for f in group.members}
+        of_a = of_b
+        if a is not b:
+            of_a = {f: fitted.scaling_of_new(group, f, a) for f in group.members}
+        for rows in row_blocks(len(a), len(b), 8, KERNEL_BLOCK_BYTES):
+            # Of a symmetric matrix only what is right of the diagonal.
+            columns = slice(rows.start if a is b else 0, len(b))
+            for f, block in group.blocks(fitted, a.take(rows), b.take(columns)):
+                sides = of_a[f].take(rows), of_b[f].take(columns)
+                block = fitted.scalings[f].finish(block, *sides)
+                out[rows, columns] += weights[f] * block
+        if Y is None:
+            for f in group.members:
+                own = fitted.new_diagonal(group, f, b, of_b[f])
+                diagonal += weights[f] * own
+    if Y is None:
+        make_symmetric(out, diagonal)
+    return out
 
 
 class Consensus(NamedTuple):
@@ -170,7 +215,7 @@ def _combined_stack(kernels: KernelSet, weights: np.ndarray, X: Any) -> np.ndarr
     blocks = [np.einsum("f,fij->ij", weights, block) for _, block in whole.cross(X)]
     out = np.concatenate([np.empty((0, kernels.n_train)), *blocks])
     square = out.shape[0] == out.shape[1]
-    size = SYMMETRY_TOLERANCE * np.abs(out).max(initial=0.0)
+    size = VALUE_RTOL * np.abs(out).max(initial=0.0)
     if square and np.abs(out - out.T).max(initial=0.0) <= size:
         out = 0.5 * (out + out.T)  # the training rows, up to rounding
     return out

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from manykernels.kernels.fitted import Group, KernelSet
+    from manykernels.kernels.kernel_set import Group, KernelSet
 
 
 def kernel_parts(fitted: KernelSet, most: int) -> Iterator[tuple[list[int], KernelSet]]:
@@ -45,7 +45,6 @@ def _alone(fitted: KernelSet, groups: Sequence[Group]) -> tuple[list[int], Kerne
         kernels=[fitted.kernels[f] for f in chosen],
         names=[fitted.names[f] for f in chosen],
         scalings=[fitted.scalings[f] for f in chosen],
-        clips=[fitted.clips[f] for f in chosen],
         groups=[
             replace(group, members=[numbers[f] for f in group.members])
             for group in groups

@@ -19,7 +19,6 @@ from manykernels.base.arrays import Array, Index, Values
 from manykernels.base.machine import in_slices
 from manykernels.hot.mirror_passes import MirrorRule, MirrorState
 from manykernels.kernels import KernelSet
-from manykernels.kernels.scaling import between
 from manykernels.norms.group import LpGroupNorm, p_norm
 from manykernels.solvers.budget import Budget, projection
 from manykernels.solvers.mirror import MirrorDescent, Obscure
@@ -206,7 +205,7 @@ def cross_scores(
     def work(start: int, stop: int) -> None:
         for first in range(start, stop, size):
             part = slice(first, min(first + size, stop))
-            for f, block in between(both, part, columns):
+            for f, block in both.between(part, columns):
                 out[:, f, part] = active @ block.T
 
     in_slices(n, float(n * n_support * out.itemsize * kernels.n_kernels), work)

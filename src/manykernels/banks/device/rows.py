@@ -14,11 +14,10 @@ from manykernels.base.arrays import Array, Index
 from manykernels.device import Device, DeviceArray
 from manykernels.device.base import Chosen, Curve
 from manykernels.kernels import KernelSet
-from manykernels.kernels.fitted import Group
-from manykernels.kernels.fused import curve, has_curves, terms
-from manykernels.kernels.scaling import Side, new_side
+from manykernels.kernels.kernel_scaling import RowScaling
+from manykernels.kernels.kernel_set import Group
 
-SideOf: TypeAlias = Callable[[int, Any, None], Side]  # of a kernel's rows
+ScalingOf: TypeAlias = Callable[[int, Any], RowScaling]  # of a kernel's rows
 
 
 @dataclass
@@ -110,7 +109,7 @@ class RowKernels(DeviceKernels):
         """New rows of a table, prepared for `against` these."""
         found = []
         for group, rows in zip(kernels.groups, kernels.new_rows(X), strict=True):
-            side_of = partial(new_side, kernels, group)
+            side_of = partial(kernels.scaling_of_new, group)
             found.append(_row_group(self.device, kernels, group, rows, side_of))
         return found
 
@@ -155,23 +154,22 @@ class RowKernels(DeviceKernels):
 def on_rows(kernels: KernelSet) -> bool:
     """Whether all the kernels are curves of inner products of dense rows."""
     return all(
-        has_curves(group, kernels) and isinstance(group.rows.values, np.ndarray)
+        kernels.has_curves(group) and isinstance(group.rows.values, np.ndarray)
         for group in kernels.groups
     )
 
 
 def _row_group(
-    device: Device, kernels: KernelSet, group: Group, rows: Any, side_of: SideOf
+    device: Device, kernels: KernelSet, group: Group, rows: Any, side_of: ScalingOf
 ) -> RowGroup:
     """Rows of a group on the device, with the terms of its kernels."""
     dtype = group.rows.values.dtype
     found = RowGroup(device.put(rows.values, dtype), {}, {}, {})
     for f in group.members:
-        own, scaling = curve(kernels.kernels[f]), kernels.scalings[f]
+        own, scaling = kernels.kernels[f].curve(), kernels.scalings[f]
         assert own is not None
-        added, scale = terms(
-            kernels.kernels[f], own, rows, side_of(f, rows, None).norms
-        )
+        norms = side_of(f, rows).norms
+        added, scale = rows.curve_terms(kernels.kernels[f], norms)
         # Constants go to both sides of a pair in equal parts.
         added, scale = added + 0.5 * own.offset, scale * np.sqrt(scaling.factor)
         found.curves[f] = Curve(own.slope, own.degree)
@@ -184,7 +182,7 @@ def _reference(device: Device, kernels: KernelSet, group: Group) -> RowGroup:
     """The reference rows of a group."""
     ids = kernels.ids(group, slice(0, kernels.n_reference))
 
-    def side_of(f: int, rows: Any, block: None) -> Side:
-        return kernels.scalings[f].side(ids)
+    def side_of(f: int, rows: Any) -> RowScaling:
+        return kernels.scalings[f].of_rows(ids)
 
     return _row_group(device, kernels, group, group.reference(ids), side_of)

@@ -22,7 +22,7 @@ from manykernels.kernels import (
     KernelSet,
     Laplacian,
 )
-from manykernels.kernels.psd import check_matrix, sample_rows
+from manykernels.kernels.kernel_scaling import check_matrix, sample_rows
 from manykernels.mkl.calibration import Temperature, calibrate
 from manykernels.mkl.models.model import MOST_BYTES
 

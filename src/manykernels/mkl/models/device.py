@@ -11,7 +11,7 @@ from manykernels.banks.device.rows import RowGroup, RowKernels, on_rows
 from manykernels.base.arrays import Array
 from manykernels.device import Device, DeviceArray
 from manykernels.kernels import KernelSet
-from manykernels.kernels.given import is_elsewhere
+from manykernels.kernels.matrices import is_device_matrix
 from manykernels.mkl.models.model import BlockModel, Model
 
 
@@ -54,7 +54,7 @@ class DeviceModel:
 
     def scores(self, X: Any, block_bytes: int) -> Array:
         """Scores of new rows, shape (rows, outputs)."""
-        if isinstance(X, list) and X and all(map(is_elsewhere, X)):
+        if isinstance(X, list) and X and all(map(is_device_matrix, X)):
             return self._given_scores(X)
         kernels = self.support.kernels
         if kernels is None or not len(self.model.coef):

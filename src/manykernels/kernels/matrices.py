@@ -1,16 +1,16 @@
-"""Kernels from given matrices: how they come in, what is checked, how they are read.
+"""Kernels from given matrices: reading and checking a stack, and its values.
 
 A stack is one array of shape (n, n_train, n_kernels), a list of matrices, or a single
-matrix. Matrices are kept as views; nothing is copied until a set is restricted, and an
-array with the kernels last is learned from where it lies.
+matrix. Matrices are kept as views and copied only when some rows are taken. An array
+with the kernels last is used in place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,19 +21,23 @@ from manykernels.base.machine import SCATTERED, in_slices
 from manykernels.base.stored import FLAG, Count, Floats, ListOf, Part, Wholes, storable
 from manykernels.hot.stack import gather_given, stack_facts
 from manykernels.kernels.base import (
+    VALUE_RTOL,
     Kernel,
     Normalize,
-    WidthRule,
     require_finite,
     require_nonnegative,
     unique_names,
 )
 from manykernels.kernels.columns import select_columns
+from manykernels.kernels.widths import Widths
 
-SYMMETRY_TOLERANCE = 1e-5
-ROUNDING = 1e-6  # of the largest value: what rounding alone does to symmetry
+if TYPE_CHECKING:
+    from manykernels.kernels.kernel_values import KernelValues
+
+# Of the largest value: asymmetry up to this is rounding, and values are used in place.
+SYMMETRY_ROUNDING = 1e-6
 HALF_EPS = float(np.finfo(np.float16).eps)
-TILE_BYTES = 16 << 10  # of a stack, checked at a time: it stays in the fastest cache
+CHECK_BYTES = 16 << 10  # of a stack, checked at a time: they stay in the fastest cache
 
 
 @dataclass(frozen=True, repr=False)
@@ -61,7 +65,7 @@ class Precomputed(Kernel):
 
 
 def _mean_distance(matrix: Values, copies: Values) -> float:
-    """Mean over the pairs of different rows; 1 if they are all at the same place."""
+    """Return the mean over the pairs of different rows, or 1 if all rows are equal."""
     total = copies @ (matrix @ copies) - copies @ np.diagonal(matrix)
     pairs = copies.sum() * (copies.sum() - 1.0)
     mean = float(total) / max(1.0, float(pairs))
@@ -89,23 +93,20 @@ class Distance(Kernel):
     scale: float | str = "mean"
 
     kind: ClassVar[str] = "distance"
-    widths: ClassVar[Mapping[str, Mapping[str, WidthRule]]] = {
-        "scale": {"mean": _mean_distance}
-    }
+    widths: ClassVar[Widths] = {"scale": {"mean": _mean_distance}}
     family: ClassVar[str] = "given"
     form: ClassVar[str] = "given"
     nonnegative: ClassVar[bool] = True
     check_psd: ClassVar[bool] = True
 
     def apply(self, block: Values) -> Values:
-        """exp(-block / scale)."""
         block *= -1.0 / float(self.scale)
         return np.exp(block, out=block)
 
 
 @dataclass
 class GivenRows:
-    """Rows of a given matrix, and the columns that stand for them."""
+    """Rows of a given matrix, and the columns of the same rows."""
 
     values: Values
     ids: Selection
@@ -113,7 +114,6 @@ class GivenRows:
     factors: ClassVar[None] = None
 
     def __len__(self) -> int:
-        """Count the rows."""
         return len(self.values)
 
     def take(self, index: Selection) -> GivenRows:
@@ -177,33 +177,34 @@ class GivenGroup:
         local = ids if self.ids is None else _positions_in(self.ids, ids)
         return GivenRows(self.matrix[local], local)
 
-    def new(self, X: Any, kernels: Sequence[Kernel], names: Sequence[str]) -> GivenRows:
+    def new(self, fitted: KernelValues, X: Any) -> GivenRows:
         """Pick this group's matrix of new rows; `X` is a sequence of matrices."""
         matrix = X[self.position]
         for f in self.members:
-            require_finite(matrix, names[f])
-            if kernels[f].nonnegative:
-                require_nonnegative(matrix, names[f])
+            require_finite(matrix, fitted.names[f])
+            if fitted.kernels[f].nonnegative:
+                require_nonnegative(matrix, fitted.names[f])
         return GivenRows(matrix, slice(None))
 
     def blocks(
         self,
-        kernels: Sequence[Kernel],
-        names: Sequence[str],
+        fitted: KernelValues,
         a: GivenRows,
         b: GivenRows,
+        members: Sequence[int] | None = None,
     ) -> Iterator[tuple[int, Values]]:
         """Yield (kernel position, copy of the given block as kernel values)."""
-        for f in self.members:
+        for f in self.members if members is None else members:
             block = np.array(a.values[:, b.ids], dtype=self.dtype, order="C")
-            yield f, kernels[f].apply(block)
+            yield f, fitted.kernels[f].apply(block)
 
-    def diagonal(self, kernel: Kernel, name: str, rows: GivenRows) -> Values:
-        """k(x, x) of training rows in float64."""
-        return kernel.apply(np.array(rows.values.diagonal(), dtype=np.float64))
+    def diagonal(self, fitted: KernelValues, f: int, rows: GivenRows) -> Values:
+        """Return k(x, x) of training rows in float64."""
+        diagonal = np.array(rows.values.diagonal(), dtype=np.float64)
+        return fitted.kernels[f].apply(diagonal)
 
     def features(self, kernel: Kernel, rows: GivenRows) -> Any:
-        """Given matrices have no explicit features."""
+        """Raise, as given matrices have no explicit features."""
         raise ValueError(
             f"explicit features need a kernel on feature columns, got a given matrix, "
             f"{kernel.label!r}; use cross instead."
@@ -215,7 +216,7 @@ class GivenGroup:
         return replace(self, matrix=matrix, ids=support, full=True)
 
     def astype(self, dtype: Any) -> GivenGroup:
-        """The same group with another working precision."""
+        """Return the group with another working precision."""
         return replace(self, dtype=np.dtype(dtype))
 
     def forget(self, support: Values) -> GivenGroup:
@@ -223,7 +224,7 @@ class GivenGroup:
         return replace(self, matrix=np.empty((0, 0)), ids=support, full=True)
 
     def fits(self, kernels: Sequence[Kernel], n_columns: int, support: Values) -> bool:
-        """Whether the matrix is one of those given."""
+        """Return whether the matrix is one of those given."""
         return (
             self.position < n_columns
             and self.full
@@ -239,8 +240,13 @@ def fit_given(
     copies: Values,
     dtype: Any,
 ) -> tuple[list[Kernel], list[str], list[GivenGroup]]:
-    """Resolved kernels, one for every chosen matrix, with names and groups."""
-    check_training_stack(matrices)
+    """Return resolved kernels, one for every chosen matrix, with names and groups."""
+    rows, columns = matrices[0].shape
+    if rows != columns:
+        raise ValueError(
+            f"given training kernels must be square, got {rows} rows and {columns} "
+            f"columns; pass k(x_i, x_j) for all pairs of training rows."
+        )
     chosen: list[Kernel] = []
     places: list[int] = []
     no_rows = np.empty((0, len(matrices)))
@@ -258,15 +264,15 @@ def fit_given(
         members.setdefault((k, chosen[f].center), []).append(f)
         chosen[f] = chosen[f].resolve(matrices[k], copies)
     groups = []
-    for (k, center), found in members.items():
+    for (k, center), same in members.items():
         precision = np.dtype(float) if center else dtype
-        groups.append(GivenGroup(k, matrices[k], precision, found))
-        groups[-1].symmetric = bool(symmetric[found[0]])
+        groups.append(GivenGroup(k, matrices[k], precision, same))
+        groups[-1].symmetric = bool(symmetric[same[0]])
     return chosen, names, groups
 
 
 def read_stack(X: Any) -> list[Values]:
-    """The matrices of a stack, as views.
+    """Return the matrices of a stack, as views.
 
     >>> stack = np.zeros((3, 5, 5))  # (n_kernels, n, n)
     >>> matrices = read_stack(np.moveaxis(stack, 0, -1))
@@ -279,7 +285,7 @@ def read_stack(X: Any) -> list[Values]:
             "on it first."
         )
     if isinstance(X, list | tuple) and len(X) and np.ndim(X[0]) == 2:
-        matrices = [m if is_elsewhere(m) else np.asarray(m) for m in X]
+        matrices = [m if is_device_matrix(m) else np.asarray(m) for m in X]
     else:
         array = np.asarray(X)
         if array.ndim == 2:
@@ -295,23 +301,13 @@ def read_stack(X: Any) -> list[Values]:
     return matrices
 
 
-def is_elsewhere(matrix: Any) -> bool:
-    """Whether a matrix lies on another device, and comes in pieces."""
+def is_device_matrix(matrix: Any) -> bool:
+    """Return whether a matrix lies on a device."""
     return hasattr(matrix, "there")
 
 
-def check_training_stack(matrices: list[Values]) -> None:
-    """Raise unless the matrices are square, as a training stack must be."""
-    rows, columns = matrices[0].shape
-    if rows != columns:
-        raise ValueError(
-            f"given training kernels must be square, got {rows} rows and {columns} "
-            f"columns; pass k(x_i, x_j) for all pairs of training rows."
-        )
-
-
 def check_new_stack(matrices: list[Values], n_matrices: int, n_train: int) -> None:
-    """Raise unless new rows come with the kernels and columns of training."""
+    """Raise unless new rows have values of all kernels with all training rows."""
     if len(matrices) != n_matrices:
         raise ValueError(
             f"expected {n_matrices} given kernels as in fit, got {len(matrices)}; pass "
@@ -325,19 +321,19 @@ def check_new_stack(matrices: list[Values], n_matrices: int, n_train: int) -> No
 
 
 def as_one_stack(matrices: Sequence[Values]) -> Values | None:
-    """Matrices that fill one array, as a view of shape (n, n, kernels); else None.
+    """Return matrices that fill one array as a view (n, n, kernels); else None.
 
-    Their values may lie interleaved, kernels last, or one matrix after the other.
+    Their values are interleaved, kernels last, or one matrix follows the other.
 
     >>> stack = np.zeros((5, 5, 3))
-    >>> found = as_one_stack(read_stack(stack))
-    >>> np.shares_memory(found, stack), found.strides == stack.strides
+    >>> view = as_one_stack(read_stack(stack))
+    >>> np.shares_memory(view, stack), view.strides == stack.strides
     (True, True)
     """
     first = matrices[0]
-    if any(map(is_elsewhere, matrices)):
+    if any(map(is_device_matrix, matrices)):
         return None
-    # Arrays of their own may happen to be neighbors, but need not live as long.
+    # Separate arrays may happen to be neighbors in memory, but need not live as long.
     owners = {id(matrix if matrix.base is None else matrix.base) for matrix in matrices}
     if first.dtype not in (np.float32, np.float64) or len(owners) > 1:
         return None
@@ -370,7 +366,10 @@ def gather(stack: Values, rows: Values, columns: Values, dtype: Any = None) -> V
 def check_matrices(
     matrices: Sequence[Values], names: Sequence[str], kernels: Sequence[Kernel]
 ) -> Values:
-    """Raise unless all are finite, non-zero and symmetric; which are so to rounding."""
+    """Raise unless all are finite, non-zero and symmetric up to a tolerance.
+
+    Returns whether each matrix is symmetric up to rounding.
+    """
     stack = as_one_stack(matrices)
     if stack is not None and stack.flags.c_contiguous:
         facts = _facts(stack)
@@ -378,20 +377,20 @@ def check_matrices(
         facts = np.concatenate([_facts_of_one(m) for m in matrices], axis=1)
     largest, gap, total = facts
     rounded = np.array([HALF_EPS * (m.dtype == np.float16) for m in matrices])
-    tolerance = np.maximum(SYMMETRY_TOLERANCE, rounded)
+    tolerance = np.maximum(VALUE_RTOL, rounded)
     good = np.isfinite(total) & (largest > 0) & (gap <= tolerance * largest)
     for f, (matrix, kernel) in enumerate(zip(matrices, kernels, strict=True)):
         if kernel.nonnegative:
             require_nonnegative(matrix, names[f])
         if not good[f]:
             check_training_matrix(matrix, names[f])
-    return np.asarray(gap <= np.maximum(ROUNDING, rounded) * largest)
+    return np.asarray(gap <= np.maximum(SYMMETRY_ROUNDING, rounded) * largest)
 
 
 def _facts(stack: Values) -> Array:
-    """Largest value, largest asymmetry, and a sum that is finite if all values are."""
+    """Return the largest value, the asymmetry, and a sum: finite if all values are."""
     n_rows, _, n_kernels = stack.shape
-    tile = max(4, int((TILE_BYTES / (n_kernels * stack.itemsize)) ** 0.5))
+    tile = max(4, int((CHECK_BYTES / (n_kernels * stack.itemsize)) ** 0.5))
     bands = np.arange(0, n_rows, tile)
     # Every other band in turn: slices then have as much right of the diagonal.
     bands = np.concatenate([bands[::2], bands[1::2]])
@@ -403,19 +402,15 @@ def _facts(stack: Values) -> Array:
 
 
 def _facts_of_one(matrix: Values) -> Array:
-    if is_elsewhere(matrix):
+    if is_device_matrix(matrix):
         return np.asarray(matrix.facts())[:, None]  # type: ignore[attr-defined]
-    return _facts(_alone(matrix))
-
-
-def _alone(matrix: Values) -> Values:
-    """One matrix as a stack of its own, without a copy where it lies row by row."""
     dtype = matrix.dtype if matrix.dtype == np.float32 else np.float64
-    return np.ascontiguousarray(matrix, dtype)[:, :, None]
+    # A stack of one matrix: no copy if its rows are contiguous.
+    return _facts(np.ascontiguousarray(matrix, dtype)[:, :, None])
 
 
 def check_training_matrix(matrix: Values, name: str) -> None:
-    """Finite, non-zero and symmetric: says which it is not."""
+    """Raise unless a matrix is finite, non-zero and symmetric."""
     require_finite(matrix, name)
     largest = float(np.abs(matrix).max())
     gap = float(np.abs(np.subtract(matrix, matrix.T, dtype=float)).max())
@@ -424,7 +419,7 @@ def check_training_matrix(matrix: Values, name: str) -> None:
             f"kernel {name!r} must have a non-zero entry, got all zeros on the "
             f"training rows; leave it out."
         )
-    if gap > SYMMETRY_TOLERANCE * largest:
+    if gap > VALUE_RTOL * largest:
         raise ValueError(
             f"kernel {name!r} must be symmetric, got entries that differ from their "
             f"mirror image by {gap:.2g}; pass (K + K.T) / 2 if this is rounding."
@@ -448,6 +443,6 @@ def _require_same_shape(matrices: list[Values]) -> None:
 
 
 def _positions_in(ids: Values, wanted: Any) -> Values:
-    """Where each wanted id stands in `ids`."""
+    """Return the place of each wanted id in `ids`."""
     order = np.argsort(ids)
     return order[np.searchsorted(ids, wanted, sorter=order)]

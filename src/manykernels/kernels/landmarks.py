@@ -11,21 +11,26 @@ import scipy.sparse as sp
 from manykernels.base.arrays import Values
 from manykernels.base.machine import in_slices
 from manykernels.kernels.base import DEFAULT_RANK, Kernel
-from manykernels.kernels.rows import BLOCK_BYTES, Rows, prepare_rows
+from manykernels.kernels.feature_group import (
+    TableRows,
+)
+from manykernels.kernels.pairwise import (
+    KERNEL_BLOCK_BYTES,
+)
 
 logger = logging.getLogger(__name__)
 
 
 def draw_landmarks(
     kernel: Kernel, name: str, values: Any, copies: Values, rng: np.random.Generator
-) -> Rows:
-    """Different training rows drawn for Nyström, in float64; none for random features.
+) -> TableRows:
+    """Draw different training rows for Nyström, in float64; none for random features.
 
     A row is drawn with a probability proportional to its number of copies, in an
     order that depends on the rows' values only: k copies are as good as a weight of k.
     """
     if kernel.approximate != "nystroem":
-        return prepare_rows(values[:0], None, np.float64)
+        return TableRows.of(values[:0], None, np.float64)
     first, counts = distinct_rows(values, copies)
     n, rank = len(first), kernel.rank or DEFAULT_RANK
     if rank > n:
@@ -33,13 +38,13 @@ def draw_landmarks(
     if rank < n:
         chosen = rng.choice(n, rank, replace=False, p=counts / counts.sum())
         first = first[np.sort(chosen)]
-    return prepare_rows(values[first], None, np.float64)
+    return TableRows.of(values[first], None, np.float64)
 
 
 def distinct_rows(values: Any, copies: Values) -> tuple[Values, Values]:
-    """Where each different row that has copies is first found, and all its copies.
+    """Return the first place of each different row with copies, and all its copies.
 
-    Rows come in an order of their own, that of their keys.
+    Rows are in the order of their keys.
     """
     _, first, group = np.unique(
         row_keys(values), return_index=True, return_inverse=True
@@ -49,7 +54,7 @@ def distinct_rows(values: Any, copies: Values) -> tuple[Values, Values]:
 
 
 def row_keys(values: Any) -> Values:
-    """A whole number for every row that its entries decide, dense or sparse.
+    """Return a hash of every row's entries, dense or sparse.
 
     Different rows have the same number with a chance of about 2 to the power of -64.
 
@@ -66,7 +71,7 @@ def row_keys(values: Any) -> Values:
         rows.sum_duplicates()
         mixed = (_mixed_bits(rows.data), rows.indices, rows.indptr)
         return np.asarray(sp.csr_array(mixed, shape=rows.shape) @ factors)
-    size = max(1, BLOCK_BYTES // (8 * values.shape[1]))
+    size = max(1, KERNEL_BLOCK_BYTES // (8 * values.shape[1]))
 
     def work(start: int, stop: int) -> Values:
         parts = (values[i : min(i + size, stop)] for i in range(start, stop, size))
@@ -76,7 +81,7 @@ def row_keys(values: Any) -> Values:
 
 
 def _mixed_bits(values: Values) -> Values:
-    """The bits of numbers, the high ones mixed into the low; zero for zero."""
+    """Return the bits of numbers, the high ones mixed into the low; zero for zero."""
     # Adding zero makes -0.0 and 0.0 the same bits.
     bits = (np.ascontiguousarray(values, dtype=np.float64) + 0.0).view(np.uint64)
     bits ^= bits >> np.uint64(32)

@@ -1,13 +1,14 @@
 """Approximate kernels: k(x, y) is close to <phi(x), phi(y)> with few columns.
 
-Fitted once, in float64 whatever the storage; afterwards a map is a few constants.
+Maps are fitted once, in float64 whatever the storage; a fitted map is a few constants.
+They are evaluated by the processor or by a device, where features may stay.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,29 +26,28 @@ from manykernels.base.stored import (
     require_all,
     storable,
 )
-from manykernels.device import Device
-from manykernels.kernels.approximate.landmarks import draw_landmarks
-from manykernels.kernels.approximate.there import (
-    LinearMap,
-    kernel_there,
-    mapped_there,
-    waves_there,
-)
+from manykernels.device import HOST, Device, DeviceArray, quotient
+from manykernels.device.base import EXPONENTIAL, Curve
+from manykernels.device.table import DeviceTable
 from manykernels.kernels.base import DEFAULT_RANK, Kernel
-from manykernels.kernels.rows import (
+from manykernels.kernels.columns import count_columns, row_factors
+from manykernels.kernels.feature_group import (
     FeatureGroup,
-    Rows,
-    count_columns,
-    inverse_roots,
-    prepare_rows,
+    TableRows,
     read_columns,
-    row_factors,
+)
+from manykernels.kernels.landmarks import draw_landmarks
+from manykernels.kernels.pairwise import (
+    KERNEL_BLOCK_BYTES,
+    inverse_roots,
 )
 
-# Eigenvalues below this share of the largest are rounding of a singular matrix.
-FLOOR = 1e-12
-MAP_BYTES = 2**22  # of mapped rows at a time, by each thread
-MAP_PASSES = 20  # over mapped rows, that a map is worth
+if TYPE_CHECKING:
+    from manykernels.kernels.kernel_values import KernelValues
+
+# Of the largest eigenvalue: smaller ones are rounding of a singular matrix.
+SINGULAR_RTOL = 1e-12
+DEVICE_BLOCK_BYTES = 2**26  # of mapped rows at a time: a device needs many to be busy
 
 
 @storable(whiten=Floats("landmarks", "columns of phi"))
@@ -76,25 +76,25 @@ class Whitening:
 
     def features(
         self,
-        kernels: Sequence[Kernel],
-        names: Sequence[str],
+        fitted: KernelValues,
         source: FeatureGroup,
-        rows: Rows,
-    ) -> Values:
-        """phi of rows in float64; the landmarks are the rows of `source`."""
-        ((_, block),) = source.blocks(kernels, names, rows, source.rows)
-        return np.asarray(block @ self.whiten)
+        rows: TableRows,
+        device: Device,
+    ) -> DeviceArray:
+        """Return phi of rows in float64; the landmarks are the rows of `source`."""
+        if device is HOST:
+            ((_, block),) = source.blocks(fitted, rows, source.rows)
+        else:
+            block = _curve_values(fitted, source, rows, device)
+        return block @ device.put(self.whiten)
 
-    def on_device(
-        self, device: Device, kernel: Kernel, landmarks: Rows
-    ) -> LinearMap | None:
-        """From rows there to phi there; None where only the processor can."""
-        values = kernel_there(device, kernel, landmarks)
-        whiten = device.put(self.whiten)
-        return None if values is None else lambda rows: values(rows) @ whiten
+    def runs_on_device(self, kernel: Kernel, landmarks: TableRows) -> bool:
+        """Return whether k(x, L) is a curve of inner products."""
+        dense = isinstance(landmarks.values, np.ndarray)
+        return dense and kernel.curve() is not None and kernel.form != "cosine"
 
     def fits(self, kernel: Kernel, n_landmarks: int, width: int) -> bool:
-        """Whether it belongs to a kernel with so many landmarks."""
+        """Return whether it belongs to a kernel with so many landmarks."""
         return kernel.approximate == "nystroem" and len(self.whiten) == n_landmarks
 
 
@@ -124,25 +124,26 @@ class RandomFourier:
 
     def features(
         self,
-        kernels: Sequence[Kernel],
-        names: Sequence[str],
+        fitted: KernelValues,
         source: FeatureGroup,
-        rows: Rows,
-    ) -> Values:
-        """phi of rows in float64."""
-        angles = np.asarray(rows.values @ self.frequencies)
-        phi = np.concatenate([np.cos(angles), np.sin(angles)], axis=1)
-        phi *= 1.0 / np.sqrt(self.frequencies.shape[1])
+        rows: TableRows,
+        device: Device,
+    ) -> DeviceArray:
+        """Return phi of rows in float64."""
+        xp = device.xp
+        angles = rows.values @ device.put(self.frequencies)
+        phi = xp.concat([xp.cos(angles), xp.sin(angles)], axis=1)
+        phi *= float(1.0 / np.sqrt(self.frequencies.shape[1]))
         return phi
 
-    def on_device(self, device: Device, kernel: Kernel, landmarks: Rows) -> LinearMap:
-        """From rows there to phi there."""
-        return waves_there(device, self.frequencies)
+    def runs_on_device(self, kernel: Kernel, landmarks: TableRows) -> bool:
+        """Return True: it takes a product, cosines and sines."""
+        return True
 
     def fits(self, kernel: Kernel, n_landmarks: int, width: int) -> bool:
-        """Whether it belongs to a kernel on so many columns."""
-        known = kernel.random_map in ("gaussian", "cauchy")
-        return known and len(self.frequencies) == width
+        """Return whether it belongs to a kernel on so many columns."""
+        has_waves = kernel.random_map in ("gaussian", "cauchy")
+        return has_waves and len(self.frequencies) == width
 
 
 @storable(
@@ -178,13 +179,13 @@ class TensorSketch:
 
     def features(
         self,
-        kernels: Sequence[Kernel],
-        names: Sequence[str],
+        fitted: KernelValues,
         source: FeatureGroup,
-        rows: Rows,
+        rows: TableRows,
+        device: Device,
     ) -> Values:
-        """phi of rows in float64."""
-        kernel: Any = kernels[source.members[0]]
+        """Return phi of rows in float64."""
+        kernel: Any = fitted.kernels[source.members[0]]
         product: Any = 1.0
         for buckets, signs in zip(self.buckets, self.signs, strict=True):
             scaled = signs * np.sqrt(kernel.gamma)
@@ -192,20 +193,21 @@ class TensorSketch:
             product = product * np.fft.rfft(self._sketch(rows.values, buckets, scaled))
         return np.asarray(np.fft.irfft(product, self.n_columns))
 
-    def on_device(self, device: Device, kernel: Kernel, landmarks: Rows) -> None:
-        """Only the processor sketches."""
+    def runs_on_device(self, kernel: Kernel, landmarks: TableRows) -> bool:
+        """Return False: sketches are sparse products."""
+        return False
 
     def fits(self, kernel: Kernel, n_landmarks: int, width: int) -> bool:
-        """Whether it belongs to a kernel on so many columns."""
+        """Return whether it belongs to a kernel on so many columns."""
         shape = (getattr(kernel, "degree", None), width + 1)
         return kernel.random_map == "sketch" and self.buckets.shape == shape
 
     def require_sound(self) -> None:
-        """Signs are nothing else."""
+        """Raise unless all signs are +1 or -1."""
         require_all("TensorSketch", {"signs": np.isin(self.signs, (-1.0, 1.0)).all()})
 
     def _sketch(self, values: Any, buckets: Values, signs: Values) -> Values:
-        """Entries of a row added up by bucket, and the constant in its own."""
+        """Add up the entries of a row by bucket, and the constant."""
         places = (np.arange(len(buckets) - 1), buckets[:-1])
         shape = (len(buckets) - 1, self.n_columns)
         table = sp.csr_array(sp.coo_array((signs[:-1], places), shape=shape))
@@ -223,7 +225,7 @@ FeatureMap: TypeAlias = Whitening | RandomFourier | TensorSketch
 @storable(
     source=Part(FeatureGroup),
     map=Part(Whitening, RandomFourier, TensorSketch),
-    rows=Part(Rows),
+    rows=Part(TableRows),
     members=ListOf(Count(), 1),
     unit=FLAG,
 )
@@ -237,7 +239,7 @@ class MappedGroup:
         The exact kernel; its rows are the landmarks of Nyström.
     map : FeatureMap
         From rows of the source to phi.
-    rows : Rows
+    rows : TableRows
         phi of the reference rows, in the group's working precision.
     members : list of int
         Position of its kernel in the set.
@@ -247,7 +249,7 @@ class MappedGroup:
 
     source: FeatureGroup
     map: FeatureMap
-    rows: Rows
+    rows: TableRows
     members: list[int]
     unit: bool
 
@@ -264,116 +266,120 @@ class MappedGroup:
     @classmethod
     def fit(
         cls,
+        fitted: KernelValues,
         columns: Selection,
         members: list[int],
-        kernels: list[Kernel],
-        names: Sequence[str],
         X: Any,
         copies: Values,
-        dtype: Any,
         rng: np.random.Generator,
         device: Device | None = None,
     ) -> MappedGroup:
-        """Resolve the only member among `kernels`, and fit its map on all the rows.
+        """Resolve the only member of the group, and fit its map on all the rows.
 
         With a device, phi is computed there and stays, where that is possible.
         """
         f = members[0]
-        values = read_columns(X, columns, members, kernels, names)
-        kernels[f] = kernel = kernels[f].resolve(values, copies)
-        landmarks = draw_landmarks(kernel, names[f], values, copies, rng)
+        values = read_columns(fitted, X, columns, members)
+        fitted.kernels[f] = kernel = fitted.kernels[f].resolve(values, copies)
+        landmarks = draw_landmarks(kernel, fitted.names[f], values, copies, rng)
         source = FeatureGroup(kernel.family, columns, None, landmarks, [f])
         unit = kernel.normalize == "diagonal" and not kernel.center
-        no_rows = prepare_rows(np.empty((0, 0)))
-        group = cls(source, fit_map(kernels, names, source, rng), no_rows, [f], unit)
-        precision = np.dtype(np.float64) if kernel.center else dtype
-        if device is not None and isinstance(values, np.ndarray) and not kernel.center:
-            features = group.map.on_device(device, kernel, landmarks)
-            if features is not None:
-                rows = mapped_there(device, features, values, precision, unit)
-                return replace(group, rows=rows)
-        return replace(group, rows=group.mapped(values, kernels, names, precision))
+        no_rows = TableRows.of(np.empty((0, 0)))
+        group = cls(source, fit_map(fitted, source, rng), no_rows, [f], unit)
+        dtype = np.dtype(np.float64) if kernel.center else fitted.dtype
+        dense = isinstance(values, np.ndarray) and not kernel.center
+        if not (device and dense and group.map.runs_on_device(kernel, landmarks)):
+            device = HOST
+        return replace(group, rows=group.mapped(fitted, values, dtype, device))
 
     def reference(self, ids: Selection) -> Any:
         """Return some reference rows."""
         return self.rows.take(ids)
 
-    def new(self, X: Any, kernels: Sequence[Kernel], names: Sequence[str]) -> Rows:
+    def new(self, fitted: KernelValues, X: Any) -> TableRows:
         """Select and check the columns of new rows, and map them."""
         if not self.members:
-            return Rows(np.empty((X.shape[0], 0)), np.zeros(X.shape[0]))
-        values = read_columns(X, self.source.columns, self.members, kernels, names)
-        rows = self.mapped(values, kernels, names, self.rows.values.dtype)
+            return TableRows(np.empty((X.shape[0], 0)), np.zeros(X.shape[0]))
+        values = read_columns(fitted, X, self.source.columns, self.members)
+        rows = self.mapped(fitted, values, self.rows.values.dtype)
         rows.factors = row_factors(X, self.source.columns, self.source.family)
         return rows
 
     def mapped(
-        self, values: Any, kernels: Sequence[Kernel], names: Sequence[str], dtype: Any
-    ) -> Rows:
-        """phi of a table, in float64 a block at a time."""
-        n, width = values.shape[0], max(1, self.map.n_columns)
-        out = Rows(np.empty((n, self.map.n_columns), dtype), np.empty(n))
-        size = max(1, MAP_BYTES // (8 * width))
+        self, fitted: KernelValues, values: Any, dtype: Any, device: Device = HOST
+    ) -> TableRows:
+        """Return phi of a table, computed in float64 a block at a time."""
+        n, width = values.shape[0], self.map.n_columns
+        out, squares = device.empty((n, width), dtype), np.empty(n)
+        block_bytes = KERNEL_BLOCK_BYTES if device is HOST else DEVICE_BLOCK_BYTES
+        size = max(1, block_bytes // (8 * max(1, width)))
 
         def work(begin: int, end: int) -> None:
             for start in range(begin, end, size):
-                self._map_rows(
-                    values, slice(start, min(start + size, end)), kernels, names, out
-                )
+                part = slice(start, min(start + size, end))
+                phi, norms = self._map_block(fitted, values[part], device)
+                out[part, ...] = device.xp.astype(phi, out.dtype, copy=False)
+                squares[part] = norms
 
-        if n <= size:
+        if n <= size or device is not HOST:
             work(0, n)
         else:
-            with one_blas_thread():
-                in_slices(n, MAP_PASSES * 8.0 * n * width, work)
-        return out
+            with one_blas_thread():  # a map is worth some twenty passes over phi
+                in_slices(n, 20 * 8.0 * n * max(1, width), work)
+        return TableRows(out if device is HOST else DeviceTable(device, out), squares)
 
-    def _map_rows(
-        self,
-        values: Any,
-        part: slice,
-        kernels: Sequence[Kernel],
-        names: Sequence[str],
-        out: Rows,
-    ) -> None:
-        """phi of some rows, into `out`."""
-        rows = prepare_rows(values[part], None, np.float64)
-        phi = self.map.features(kernels, names, self.source, rows)
-        if self.unit:
-            phi = _unit_rows(phi)
-        out.values[part] = phi
-        out.squares[part] = prepare_rows(phi).squares
-        if self.unit:
-            out.squares[part] = out.squares[part] > 0.5
+    def _map_block(
+        self, fitted: KernelValues, values: Any, device: Device
+    ) -> tuple[DeviceArray, Values]:
+        """Return phi of some rows, an array of the device, and its squared norms."""
+        xp = device.xp
+        if device is HOST:
+            rows = TableRows.of(values, None, np.float64)
+        else:
+            on_device = device.precisely(device.put(values))
+            squares = xp.sum(on_device * on_device, axis=1)
+            rows = TableRows(on_device, squares)
+        phi = self.map.features(fitted, self.source, rows, device)
+        if self.unit and self.map.n_columns:
+            # The largest entry first: squares of tiny numbers would vanish.
+            phi = quotient(xp, phi, xp.max(xp.abs(phi), axis=1)[:, None])
+            phi = quotient(xp, phi, xp.sqrt(xp.sum(phi * phi, axis=1))[:, None])
+        norms = device.get(xp.sum(phi * phi, axis=1))
+        return phi, norms > 0.5 if self.unit else norms
 
     def blocks(
-        self, kernels: Sequence[Kernel], names: Sequence[str], a: Rows, b: Rows
+        self,
+        fitted: KernelValues,
+        a: TableRows,
+        b: TableRows,
+        members: Sequence[int] | None = None,
     ) -> Iterator[tuple[int, Values]]:
         """Yield (kernel position, products of phi)."""
         for f in self.members:
             yield f, np.asarray(a.values @ b.values.T)
 
-    def diagonal(self, kernel: Kernel, name: str, rows: Rows) -> Values:
-        """||phi(x)||^2 in float64."""
+    def diagonal(self, fitted: KernelValues, f: int, rows: TableRows) -> Values:
+        """Return ||phi(x)||^2 in float64."""
         return rows.squares.copy()
 
-    def features(self, kernel: Kernel, rows: Rows) -> Any:
-        """phi(x), which is what the rows are kept as."""
+    def features(self, kernel: Kernel, rows: TableRows) -> Any:
+        """Return phi(x), which is what the rows are kept as."""
         return rows.values
 
     def take(self, index: Values, support: Values, keep_all: bool) -> MappedGroup:
         """Keep the reference rows `index`; a model keeps none, on no device."""
         rows = self.rows.take(index)
         if not len(index):
-            rows = Rows(np.empty(rows.values.shape, rows.values.dtype), np.empty(0))
+            values = np.empty(rows.values.shape, rows.values.dtype)
+            rows = TableRows(values, np.empty(0))
         return replace(self, rows=rows)
 
     def astype(self, dtype: Any) -> MappedGroup:
-        """The same group with another working precision."""
+        """Return the group with another working precision."""
         return replace(self, rows=self.rows.astype(dtype))
 
     def fits(self, kernels: Sequence[Kernel], n_columns: int, support: Values) -> bool:
-        """Whether map, kernel and columns belong together."""
+        """Return whether map, kernel and columns belong together."""
         kernel, source = kernels[self.members[0]], self.source
         width = count_columns(source.columns, n_columns)
         return (
@@ -385,16 +391,30 @@ class MappedGroup:
         )
 
 
+def _curve_values(
+    fitted: KernelValues, source: FeatureGroup, rows: TableRows, device: Device
+) -> DeviceArray:
+    """Return k(x, L) of rows on a device, where it is a curve of inner products."""
+    kernel, xp = fitted.kernels[source.members[0]], device.xp
+    curve = kernel.curve()
+    assert curve is not None
+    added, scale = source.rows.curve_terms(kernel, None)
+    right = device.put(added + curve.offset), device.put(scale)
+    # As in `TableRows.curve_terms`: there is no offset, and no cosine.
+    factor = -0.5 * curve.slope if curve.degree == EXPONENTIAL else 0.0
+    left = factor * rows.squares, xp.ones_like(rows.squares)
+    dot = rows.values @ device.put(source.rows.values, np.float64).T
+    curves = [Curve(curve.slope, curve.degree)]
+    return device.add_curves(xp.zeros_like(dot), dot, curves, [left], [right])
+
+
 def fit_map(
-    kernels: Sequence[Kernel],
-    names: Sequence[str],
-    source: FeatureGroup,
-    rng: np.random.Generator,
+    fitted: KernelValues, source: FeatureGroup, rng: np.random.Generator
 ) -> FeatureMap:
-    """The map of the only kernel of `source`, whose rows are its landmarks."""
-    kernel: Any = kernels[source.members[0]]
+    """Fit the map of the only kernel of `source`, whose rows are its landmarks."""
+    kernel: Any = fitted.kernels[source.members[0]]
     if kernel.approximate == "nystroem":
-        return _fit_whitening(*landmark_matrix(kernels, names, source))
+        return _fit_whitening(*landmark_matrix(fitted, source))
     n_columns = int(source.rows.values.shape[1])
     rank = kernel.rank or DEFAULT_RANK
     if kernel.random_map == "sketch":
@@ -410,19 +430,19 @@ def fit_map(
 
 
 def landmark_matrix(
-    kernels: Sequence[Kernel], names: Sequence[str], source: FeatureGroup
+    fitted: KernelValues, source: FeatureGroup
 ) -> tuple[Values, Values]:
-    """D k(L, L) D with a unit diagonal, exactly symmetric, and the diagonal of D."""
+    """Return D k(L, L) D with a unit diagonal, exactly symmetric, and D's diagonal."""
     f = source.members[0]
-    ((_, block),) = source.blocks(kernels, names, source.rows, source.rows)
-    roots = inverse_roots(source.diagonal(kernels[f], names[f], source.rows))
+    ((_, block),) = source.blocks(fitted, source.rows, source.rows)
+    roots = inverse_roots(source.diagonal(fitted, f, source.rows))
     block = block * np.outer(roots, roots)
     np.fill_diagonal(block, roots > 0)
     return 0.5 * (block + block.T), roots
 
 
 def orthogonal_normals(n_rows: int, n_columns: int, rng: np.random.Generator) -> Values:
-    """Standard normal columns, orthogonal within each batch of `n_rows` of them.
+    """Draw standard normal columns, orthogonal within each batch of `n_rows` of them.
 
     Each column is a normal vector, so means over columns stay unbiased; columns of a
     batch avoid each other, which lowers the variance.
@@ -440,15 +460,7 @@ def _fit_whitening(matrix: Values, roots: Values) -> Whitening:
     # Threads of BLAS wait for each other in small eigenproblems.
     with one_blas_thread():
         values, vectors = eigh(matrix)
-    kept = values > FLOOR * max(float(values[-1]), 0.0)
+    kept = values > SINGULAR_RTOL * max(float(values[-1]), 0.0)
     return Whitening(
         np.ascontiguousarray(roots[:, None] * vectors[:, kept] / np.sqrt(values[kept]))
     )
-
-
-def _unit_rows(phi: Values) -> Values:
-    """Rows of unit length; a row of zeros stays."""
-    # The largest entry first: squares of tiny numbers would vanish.
-    largest = np.abs(phi).max(axis=1, initial=0.0, keepdims=True)
-    phi = np.divide(phi, largest, out=np.zeros_like(phi), where=largest > 0)
-    return phi * inverse_roots(prepare_rows(phi).squares)[:, None]

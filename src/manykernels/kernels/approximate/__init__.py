@@ -1,1 +1,0 @@
-"""Approximate kernels: explicit features of few columns, and what they rest on."""
