@@ -24,8 +24,8 @@ from common import in_own_process, parse, save, show
 from treebank_data import load
 
 import manykernels as mk
-from manykernels.cli.tagging import evaluate_tagged, new_tagger, words_and_tags
-from manykernels.cli.tagging import words_as_tokens as tokens
+from manykernels.cli.parse import evaluate_tagged, new_tagger, words_and_tags
+from manykernels.cli.parse import words_as_tokens as tokens
 from manykernels.structured import Sentence
 from manykernels.structured.arc_templates import arc_templates
 from manykernels.structured.label_templates import label_templates

@@ -207,7 +207,7 @@ def test_in_threads(few_digits, monkeypatch):
 @pytest.mark.parametrize(
     ("phase", "files"),
     [
-        ("Source.read_labeled", []),
+        ("RowSource.read_labeled", []),
         ("KernelSet.fit", []),
         ("TrainingScores.of", ["model.mk"]),
         ("Neighbors.own_parts", ["model.mk"]),

@@ -159,17 +159,15 @@ def test_verbose_prints_epochs_and_quiet_prints_nothing(iris, call, tmp_path):
 def test_interruption_saves_the_best_model_and_exits_130(
     iris, call, tmp_path, monkeypatch
 ):
-    from manykernels.cli import fit as module
+    learn = mk.MKLClassifier.fit
 
-    learn = module.fit_model
-
-    def interrupted(model, sample, y, folds):
+    def interrupted(model, X, y, **others):
         def stop(line):
             raise KeyboardInterrupt
 
-        return learn(model.set_params(callback=stop), sample, y, folds)
+        return learn(model.set_params(callback=stop), X, y, **others)
 
-    monkeypatch.setattr(module, "fit_model", interrupted)
+    monkeypatch.setattr(mk.MKLClassifier, "fit", interrupted)
     path = tmp_path / "m"
     arguments = ["fit", iris.path("train.csv"), "-t", "kind", "-m", path]
     result = call(*arguments, code=130)

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 import manykernels as mk
 from manykernels.cli import app
-from manykernels.cli.tagging import (
+from manykernels.cli.parse import (
     evaluate_tagged,
     new_tagger,
     words_and_tags,

@@ -8,13 +8,13 @@ from functools import cache
 import numpy as np
 
 import manykernels as mk
-from manykernels.cli.readers.columns import Roles, as_labels
-from manykernels.cli.readers.tables import (
+from manykernels.cli.data_files import (
     read_delimited,
     read_libsvm,
     read_npz,
     read_parquet,
 )
+from manykernels.cli.roles import Roles, as_labels
 from manykernels.structured.conllu import format_conllu, parse_conllu
 from tests.fuzz.mutate import changed_cell, mutated, one_of
 

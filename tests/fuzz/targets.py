@@ -20,8 +20,8 @@ from typer.testing import CliRunner
 import manykernels as mk
 from manykernels.banks import GramFileError
 from manykernels.cli import app
-from manykernels.cli.readers.columns import TableError
-from manykernels.cli.readers.kernel_files import parse_kernels
+from manykernels.cli.kernel_files import parse_kernels
+from manykernels.cli.roles import TableError
 from manykernels.files import ModelFileError
 from manykernels.kernels import KernelSet, as_kernels
 from tests.fuzz import models, tables

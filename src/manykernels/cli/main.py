@@ -23,7 +23,7 @@ from manykernels.cli.errors import (
 
 # The module of each command, and what the list of commands says of it.
 COMMANDS = {
-    "fit": ("fit", "Learn a model and the weight of every kernel from a file."),
+    "fit": ("fit_rows", "Learn a model and the weight of every kernel from a file."),
     "predict": ("models", "Write a prediction for every row, token or word of a file."),
     "evaluate": ("models", "Compare a model's predictions with the truth in a file."),
     "inspect": (
@@ -31,9 +31,9 @@ COMMANDS = {
         "Show what a model file holds: kernels with their weights, the certificate, "
         "...",
     ),
-    "report": ("study", "Write what a model does on unseen rows as a page to look at."),
+    "report": ("pages", "Write what a model does on unseen rows as a page to look at."),
     "study": (
-        "study",
+        "pages",
         "Find out whether learning the weights pays, and which views matter.",
     ),
     "label": ("label", "Learn to label sequences, or label the tokens in a file."),

@@ -2,88 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import pandas as pd
-import scipy.sparse as sp
-from sklearn.base import is_classifier
 
-from manykernels.cli import options as opt
+from manykernels import __version__
 from manykernels.cli.errors import fail, show
-from manykernels.cli.label import evaluate_sequences, label_sequences
+from manykernels.cli.file_kinds import FileKind
+from manykernels.cli.label import TokenFiles
 from manykernels.cli.metrics import measure_rows, metric_lines, summary_lines
+from manykernels.cli.options import Given, command
 from manykernels.cli.outputs import (
-    check_output,
+    TABLE_DELIMITERS,
+    check_files,
     check_picture,
-    check_survival,
-    check_table,
+    check_suffix,
     print_json,
-    require_own_files,
-    tell,
+    print_results,
     write_table,
 )
-from manykernels.cli.parse import evaluate_sentences, parse_sentences
-from manykernels.cli.readers.columns import (
-    Roles,
-    Sample,
-    as_times,
-    as_values,
-    labels_like,
-)
-from manykernels.cli.readers.tables import Source
-from manykernels.cli.views import ViewFiles, names_of
+from manykernels.cli.parse import SentenceFiles
+from manykernels.cli.row_files import RowFiles, inputs
 from manykernels.files import load
 from manykernels.files.container import VERSION
 from manykernels.inputs.views import Views
 from manykernels.mkl import MKLSurvival
 
-NO_VIEWS = ViewFiles({}, None)
+ROW_OPTIONS = (
+    *("proba", "scores", "target", "time", "event", "weight"),
+    *("drop", "view", "index", "format", "header"),
+)
 
 
-@dataclass(frozen=True)
-class InputKind:
-    """What the commands do with files of one kind; both functions take the model,
-    then the file, and `predict` where to write.
-    """
-
-    predict: Callable[..., None]
-    evaluate: Callable[..., dict[str, Any]]
-
-
-# By what an estimator says of itself; options for columns are for rows only.
-OTHERS = {
-    "sequences": InputKind(label_sequences, evaluate_sequences),
-    "sentences": InputKind(parse_sentences, evaluate_sentences),
-}
-
-
-def inspect(
-    model: opt.Model, as_json: opt.AsJson = False, plot: opt.Plot = None
-) -> None:
+@command("model as_json plot")
+def inspect(given: Given) -> None:
     """Show what a model file holds: kernels with their weights, the certificate, ...
 
     manykernels inspect model.mk --plot weights.png
     """
-    from manykernels import __version__
-
-    check_picture("--plot", plot)
-    estimator = load(model)
+    check_picture("--plot", given.plot)
+    estimator = load(given.model)
     content = {
-        "file": str(model),
-        "bytes": model.stat().st_size,
-        "file_version": VERSION,  # others are refused by load
+        "file": str(given.model),
+        "bytes": given.model.stat().st_size,
+        "file_version": VERSION,  # `load` refuses others
         "manykernels": __version__,
     }
     summary = estimator.summary()
-    if plot is not None:
+    if given.plot is not None:
         from manykernels.report import plot_model  # matplotlib takes a while
 
-        plot_model(estimator).savefig(plot, dpi=110)
-    if as_json:
+        plot_model(estimator).savefig(given.plot, dpi=110)
+    if given.as_json:
         print_json(content | summary)
         return
     show(
@@ -94,141 +65,64 @@ def inspect(
         show(line)
 
 
-def predict(
-    model: opt.Model,
-    data: opt.Data,
-    out: opt.Out = "-",
-    proba: opt.Proba = False,
-    scores: opt.Scores = False,
-    drop: opt.Drop = None,
-    view: opt.Views = None,
-    index: opt.Index = None,
-    format: opt.Format = None,
-    header: opt.Header = None,
-) -> None:
+@command("model data out proba scores drop view index format header")
+def predict(given: Given) -> None:
     """Write a prediction for every row, token or word of a file.
 
     manykernels predict model.mk new.csv --proba --out predictions.csv
     """
-    require_own_files({"DATA": data, "MODEL": model}, {"--out": out})
-    estimator, kind = _load(model)
-    if kind is None:
-        source = Source(data, format, header)
-        views = ViewFiles.of(view, index).known_by(estimator)
-        predict_rows(estimator, source, out, drop, proba, scores, views)
-        return
-    reading = {"drop": drop, "view": view, "index": index, "format": format}
-    _refuse(estimator, proba=proba, scores=scores, **reading, header=header)
-    check_output("--out", out)
-    kind.predict(estimator, data, out)
+    check_files({"DATA": given.data, "MODEL": given.model}, {"--out": given.out})
+    model = load(given.model)
+    kind_of(model, given).predict(model, given)
 
 
-def evaluate(
-    model: opt.Model,
-    data: opt.Data,
-    target: opt.Target = None,
-    time: opt.Time = None,
-    event: opt.Event = None,
-    weight: opt.Weight = None,
-    drop: opt.Drop = None,
-    view: opt.Views = None,
-    index: opt.Index = None,
-    format: opt.Format = None,
-    header: opt.Header = None,
-    as_json: opt.AsJson = False,
-) -> None:
+@command("model data target time event weight drop view index format header as_json")
+def evaluate(given: Given) -> None:
     """Compare a model's predictions with the truth in a file.
 
     manykernels evaluate model.mk test.csv --target kind
     """
-    estimator, kind = _load(model)
-    if kind is None:
-        source = Source(data, format, header)
-        survival = isinstance(estimator, MKLSurvival)
-        column = check_survival(survival, target, time, event)
-        views = ViewFiles.of(view, index).known_by(estimator)
-        content = evaluate_rows(estimator, source, column, weight, drop, event, views)
-    else:
-        columns = {"target": target, "time": time, "event": event, "weight": weight}
-        reading = {"drop": drop, "view": view, "index": index, "format": format}
-        _refuse(estimator, **columns, **reading, header=header)
-        content = kind.evaluate(estimator, data)
-    tell(content, as_json, metric_lines)
+    model = load(given.model)
+    content = kind_of(model, given).evaluate(model, given)
+    print_results(content, given.as_json, metric_lines)
 
 
-def _load(path: Path) -> tuple[Any, InputKind | None]:
-    """A model, and what it reads unless that is rows."""
-    estimator = load(path)
-    return estimator, OTHERS.get(estimator.input_kind)
-
-
-def _refuse(estimator: Any, **options: Any) -> None:
-    """Options for columns say nothing to a model of anything but rows."""
-    for name, value in options.items():
-        if value:
+def kind_of(model: Any, given: Given) -> FileKind:
+    """The kind of files that a model reads; options of rows go with rows only."""
+    kind = FILE_KINDS[model.input_kind]
+    for name in ROW_OPTIONS if model.input_kind != "rows" else ():
+        if getattr(given, name):
             fail(
-                f"--{name} is for models of rows, got {type(estimator).__name__}, "
-                f"which reads {estimator.input_kind}; leave it out"
+                f"--{name} is for models of rows, got {type(model).__name__}, "
+                f"which reads {model.input_kind}; leave it out"
             )
+    return kind
 
 
-def predict_rows(
-    model: Any,
-    source: Source,
-    out: str,
-    drop: Sequence[str] | None = None,
-    proba: bool = False,
-    scores: bool = False,
-    views: ViewFiles = NO_VIEWS,
-) -> None:
-    """Write a prediction for every row."""
-    check_table("--out", out)
-    roles = views.roles_of(model, roles_of(model, drop=tuple(drop or ())))
-    X = inputs(model, views.join(source.read(roles), source))
-    columns = predictions(model, X, proba, scores)
-    if isinstance(X, Views) and X.index is not None:
-        columns = {str(views.index): X.index, **columns}
-    # Python's numbers are written with all their digits, NumPy's need not be.
-    rows = zip(*(values.tolist() for values in columns.values()), strict=True)
-    write_table(out, list(columns), rows)
+class TableFiles(FileKind):
+    """Files of rows, and models of these."""
+
+    def predict(self, model: Any, given: Given) -> None:
+        wanted = f"be - or end in one of {', '.join(TABLE_DELIMITERS)}"
+        check_suffix("--out", given.out, TABLE_DELIMITERS, wanted)
+        files = RowFiles.of(given, model, labeled=False)
+        X = inputs(model, files.read())
+        columns = predictions(model, X, given.proba, given.scores)
+        if isinstance(X, Views) and X.index is not None:
+            columns = {str(files.roles.index): X.index, **columns}
+        # Python's numbers are written with all their digits, NumPy's need not be.
+        rows = zip(*(values.tolist() for values in columns.values()), strict=True)
+        write_table(given.out, list(columns), rows)
+
+    def evaluate(self, model: Any, given: Given) -> dict[str, Any]:
+        return measure_rows(model, *RowFiles.of(given, model).read_known())
 
 
-def evaluate_rows(
-    model: Any,
-    source: Source,
-    target: str | None = None,
-    weight: str | None = None,
-    drop: Sequence[str] | None = None,
-    event: str | None = None,
-    views: ViewFiles = NO_VIEWS,
-) -> dict[str, Any]:
-    """Figures of the model's predictions for the rows of a file."""
-    known = labeled_rows(model, source, target, weight, drop, event, views)
-    return measure_rows(model, *known)
-
-
-def labeled_rows(
-    model: Any,
-    source: Source,
-    target: str | None = None,
-    weight: str | None = None,
-    drop: Sequence[str] | None = None,
-    event: str | None = None,
-    views: ViewFiles = NO_VIEWS,
-) -> tuple[Any, np.ndarray, np.ndarray | None]:
-    """Rows of a file as a model reads them, their truth and their weights."""
-    columns = {"target": target, "event": event, "weight": weight}
-    roles = roles_of(model, **columns, drop=tuple(drop or ()))
-    sample, raw = source.read_labeled(views.roles_of(model, roles))
-    sample = views.join(sample, source)
-    if sample.event is not None:
-        y = as_times(raw, sample.event)
-    else:
-        y = labels_like(raw, model.classes_) if is_classifier(model) else as_values(raw)
-    X = inputs(model, sample)
-    if sample.index is not None and isinstance(X, pd.DataFrame):
-        X.index = names_of(sample.index)
-    return X, y, sample.weight
+FILE_KINDS: Mapping[str, FileKind] = {
+    "rows": TableFiles(),
+    "sequences": TokenFiles(),
+    "sentences": SentenceFiles(),
+}
 
 
 def predictions(
@@ -264,28 +158,3 @@ def _by_name(
         return {title: values}
     titles = range(values.shape[1]) if outputs is None else outputs
     return {f"{name}_{t}": v for t, v in zip(titles, values.T, strict=True)}
-
-
-def roles_of(model: Any, **roles: Any) -> Roles:
-    """The model's columns, by name where there are names."""
-    names = getattr(model, "feature_names_in_", None)
-    features = None if names is None else [str(name) for name in names]
-    return Roles(features=features, n_features=int(model.n_features_in_), **roles)
-
-
-def inputs(model: Any, sample: Sample) -> Any:
-    """Rows as the model has seen them in training: with names if it has names."""
-    given = model.__sklearn_tags__().input_tags.pairwise
-    if given != sample.given:
-        wanted, got = ("kernel values", "columns")[:: 1 if given else -1]
-        fail(f"expected {wanted} as in training, got {got}; pass data of the same sort")
-    if isinstance(sample.X, Views):
-        return sample.X
-    return with_names(sample.X, getattr(model, "feature_names_in_", None))
-
-
-def with_names(X: Any, names: Sequence[str] | None) -> Any:
-    """A data frame where columns have names, else the rows as they are."""
-    if names is None:
-        return X
-    return pd.DataFrame(X.toarray() if sp.issparse(X) else X, columns=list(names))

@@ -1,140 +1,44 @@
-"""``manykernels parse``: heads and relations for the words of a CoNLL-U file."""
+"""``manykernels parse``: heads and relations for the words of a CoNLL-U file.
+
+Text without tags is tagged first, by a labeler that sees only the words.
+"""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from operator import methodcaller
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-import typer
 from rich.console import Console
 
-from manykernels.cli import options as opt
 from manykernels.cli.errors import fail
-from manykernels.cli.metrics import metric_lines, summary_lines
-from manykernels.cli.outputs import (
-    STDOUT,
-    check_learning,
-    check_output,
-    load_as,
-    opened,
-    require_own_files,
-    tell,
-)
+from manykernels.cli.file_kinds import LearnedFileKind, load_as
+from manykernels.cli.options import Given, chosen, command
+from manykernels.cli.outputs import STDOUT, opened
 from manykernels.cli.progress import learn_and_save, shown_warnings
-from manykernels.cli.tagging import (
-    evaluate_tagged,
-    new_tagger,
-    tag_words,
-    words_and_tags,
-    words_as_tokens,
-)
 from manykernels.inputs.parameters import Number
-from manykernels.structured import DependencyParser
+from manykernels.structured import DependencyParser, SequenceLabeler
 from manykernels.structured.conllu import (
+    BLANK,
     Sentence,
     format_conllu,
     parse_conllu,
     read_conllu,
+    without_trees,
     write_conllu,
 )
-
-Text = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="[DATA]",
-        help="CoNLL-U file to parse, plain or gzipped; - for standard input.",
-    ),
-]
-ParserFile = Annotated[Path, opt.in_files("--model", "-m", help="The parser's file.")]
-Train = Annotated[
-    str | None,
-    opt.in_files(
-        "--train",
-        help="CoNLL-U file with heads to learn from first; the parser is written to "
-        "--model.",
-    ),
-]
-Tagger = Annotated[
-    Path | None,
-    opt.in_files(
-        "--tag",
-        help="The file of a tagger, for text without tags: with --train it is learned "
-        "from the same sentences and written; then it tags the words before they are "
-        "parsed, in place of any tags they have.",
-    ),
-]
-ParsedOut = Annotated[
-    str, opt.in_output("--out", "-o", help="CoNLL-U file; - for standard output.")
-]
-Score = Annotated[
-    bool,
-    opt.in_output(
-        "--score",
-        help="Compare with the heads in the file instead of writing sentences.",
-    ),
-]
-TemplateSet = Annotated[
-    str,
-    opt.in_learning(
-        "--templates", help="standard, full, or templates separated by semicolons."
-    ),
-]
-Regularizer = Annotated[
-    str | None,
-    opt.in_learning(
-        "--regularizer",
-        help="sparse_mkl, group_lasso or elastic_net, which prune templates, or "
-        "squared_l2, squared_p or power.",
-    ),
-]
-Refit = Annotated[
-    bool,
-    opt.in_learning(
-        "--refit",
-        help="Learn the templates that were kept once more, without the regularizer.",
-    ),
-]
-NTemplates = Annotated[
-    int | None,
-    opt.in_learning("--n-templates", help="Templates to keep at most, with --refit."),
-]
-Keep = Annotated[
-    float | None,
-    opt.in_learning(
-        "--keep",
-        help="Share of the weights that the file keeps, the largest ones, in half "
-        "precision: a small file, nearly as good with 0.25.",
-    ),
-]
-Epochs = Annotated[
-    int | None, opt.in_learning("--epochs", help="Passes over the sentences.")
-]
+from manykernels.structured.parsing_score import ParsingScore
+from manykernels.structured.treebank import check_sentences
 
 
-def parse(
-    model: ParserFile,
-    data: Text = None,
-    train: Train = None,
-    out: ParsedOut = "-",
-    score: Score = False,
-    tag: Tagger = None,
-    templates: TemplateSet = "standard",
-    loss: opt.Loss = None,
-    regularizer: Regularizer = None,
-    refit: Refit = False,
-    n_templates: NTemplates = None,
-    C: opt.C = None,
-    epochs: Epochs = None,
-    keep: Keep = None,
-    memory_limit: opt.MemoryLimit = None,
-    seed: opt.Seed = None,
-    as_json: opt.AsJson = False,
-    verbose: opt.Verbose = False,
-) -> None:
+@command(
+    "model data train out score tag templates loss regularizer refit n_templates C "
+    "epochs keep memory_limit seed as_json verbose"
+)
+def parse(given: Given) -> None:
     """Learn a dependency parser, or find the heads of the words in a file.
 
     manykernels parse --train train.conllu --model parser.mk
@@ -143,86 +47,71 @@ def parse(
 
     manykernels parse --train train.conllu --model parser.mk --tag tagger.mk
     """
-    check_learning(data, train, model, out, "parse")
-    check_tagger(tag, train, {"DATA": data, "--model": model, "--out": out})
-    if keep is not None:
-        Number(high=1.0).check("--keep", keep)
-    if train is None:
-        parser = load_as("sentences", "parser", model)
-    else:
-        parser = DependencyParser(
-            _templates(templates),
-            regularizer=regularizer,
-            refit=refit,
-            n_templates=n_templates,
-            **opt.chosen(
-                loss=loss,
-                C=C,
-                n_epochs=epochs,
-                memory_limit=memory_limit,
-                random_state=seed,
-            ),
+    if given.keep is not None:
+        Number(high=1.0).check("--keep", given.keep)
+    SentenceFiles().run(given)
+
+
+class SentenceFiles(LearnedFileKind):
+    """CoNLL-U files, and parsers."""
+
+    input_kind, model_name, purpose = "sentences", "parser", "parse"
+
+    def learn(self, given: Given) -> DependencyParser:
+        settings = chosen(
+            loss=given.loss,
+            C=given.C,
+            n_epochs=given.epochs,
+            memory_limit=given.memory_limit,
+            random_state=given.seed,
         )
-        sentences = _read(train)
-        if tag is not None:
-            learn_tagger(tag, sentences, verbose, seed)
+        parser = DependencyParser(
+            _templates(given.templates),
+            regularizer=given.regularizer,
+            refit=given.refit,
+            n_templates=given.n_templates,
+            **settings,
+        )
+        sentences = _read(given.train)
+        if given.tag is not None:
+            _learn_tagger(sentences, given)
             sentences = words_and_tags(sentences)
+        keep = given.keep
         smaller = None if keep is None else methodcaller("compressed", keep)
-        parser = learn_and_save(parser, model, verbose, sentences, smaller=smaller)
-    tagger = None if tag is None else load_as("sequences", "tagger", tag)
-    if data is None:
-        tell(parser.summary(), as_json, summary_lines)
-    elif score:
-        tell(evaluate_sentences(parser, data, tagger), as_json, metric_lines)
-    else:
-        parse_sentences(parser, data, out, tagger)
+        return learn_and_save(
+            parser, given.model, given.verbose, sentences, smaller=smaller
+        )
 
+    def predict(self, model: DependencyParser, given: Given) -> None:
+        """Write the sentences of a file with the trees that the parser finds."""
+        sentences, tagger = _read(given.data), _load_tagger(given)
+        with shown_warnings(Console(stderr=True)):
+            if tagger is None:
+                trees = model.predict(sentences)
+            else:
+                tagged = tag_words(tagger, sentences)
+                found = model.predict(words_and_tags(tagged))
+                pairs = zip(tagged, found, strict=True)
+                trees = [replace(s, heads=t.heads, deprels=t.deprels) for s, t in pairs]
+        if given.out != STDOUT:
+            write_conllu(given.out, trees)
+            return
+        with opened(given.out) as stream:
+            stream.write(format_conllu(trees))
 
-def learn_tagger(
-    path: Path, sentences: list[Sentence], verbose: bool, seed: int | None
-) -> None:
-    """Learn the coarse tags of sentences from their words, and write the tagger."""
-    if not any(tag != "_" for sentence in sentences for tag in sentence.upos):
-        fail("expected tags in the fourth column of --train, got none; add them")
-    tags = [np.array(sentence.upos) for sentence in sentences]
-    tagger = new_tagger(random_state=seed)
-    learn_and_save(tagger, path, verbose, words_as_tokens(sentences), tags)
+    def evaluate(self, model: DependencyParser, given: Given) -> dict[str, Any]:
+        """Shares of words and sentences whose trees, and tags, are right.
 
-
-def parse_sentences(parser: Any, data: str, out: str, tagger: Any = None) -> None:
-    """Write the sentences of a file with the trees that the parser finds."""
-    sentences = _read(data)
-    with shown_warnings(Console(stderr=True)):
-        if tagger is None:
-            trees = parser.predict(sentences)
-        else:
-            tagged = tag_words(tagger, sentences)
-            found = parser.predict(words_and_tags(tagged))
-            pairs = zip(tagged, found, strict=True)
-            trees = [replace(s, heads=t.heads, deprels=t.deprels) for s, t in pairs]
-    _write(out, trees)
-
-
-def evaluate_sentences(parser: Any, data: str, tagger: Any = None) -> dict[str, Any]:
-    """The shares of words and sentences whose trees, and tags, are right.
-
-    Labeled scores are left out where the file has no relations, and tags where it has
-    none. Punctuation is what the file calls so, if it has tags.
-    """
-    sentences = _read(data)
-    with shown_warnings(Console(stderr=True)):
-        if tagger is None:
-            scores = parser.evaluate(sentences)._asdict()
-        else:
-            scores = evaluate_tagged(parser, sentences, tagger)
-    return {name: value for name, value in scores.items() if value == value}
-
-
-def check_tagger(tag: Path | None, train: str | None, others: dict[str, Any]) -> None:
-    """Refuse a tagger's file that cannot be written, or that is another's."""
-    if tag is not None and train is not None:
-        check_output("--tag", tag)
-        require_own_files({**others, "--train": train}, {"--tag": tag})
+        Labeled scores are left out if the file has no relations, and tags if it has
+        none. Punctuation is what the file calls so, if it has tags.
+        """
+        sentences, tagger = _read(given.data), _load_tagger(given)
+        with shown_warnings(Console(stderr=True)):
+            if tagger is None:
+                scores = model.evaluate(sentences)._asdict()
+            else:
+                scores = evaluate_tagged(model, sentences, tagger)
+        return {name: value for name, value in scores.items() if value == value}
 
 
 def _templates(text: str) -> Any:
@@ -241,9 +130,93 @@ def _read(path: str) -> list[Sentence]:
     return sentences
 
 
-def _write(path: str, sentences: list[Sentence]) -> None:
-    if path != STDOUT:
-        write_conllu(path, sentences)
-        return
-    with opened(path) as stream:
-        stream.write(format_conllu(sentences))
+def _load_tagger(given: Given) -> Any:
+    return None if given.tag is None else load_as("sequences", "tagger", given.tag)
+
+
+def _learn_tagger(sentences: list[Sentence], given: Given) -> None:
+    """Learn the coarse tags of sentences from their words, and write the tagger."""
+    if not any(tag != BLANK for sentence in sentences for tag in sentence.upos):
+        fail("expected tags in the fourth column of --train, got none; add them")
+    tags = [np.array(sentence.upos) for sentence in sentences]
+    tagger = new_tagger(random_state=given.seed)
+    X = words_as_tokens(sentences)
+    learn_and_save(tagger, given.tag, given.verbose, X, tags)
+
+
+def new_tagger(**settings: Any) -> SequenceLabeler:
+    """A labeler for the tokens of `words_as_tokens`."""
+    return SequenceLabeler(window=2, **settings)
+
+
+def words_as_tokens(sentences: Sequence[Sentence]) -> list[list[dict[str, str]]]:
+    """Tokens of words for a tagger: the word, its beginning, its ends, its shape.
+
+    Examples
+    --------
+    >>> words_as_tokens([Sentence.of(["Dogs"])])[0][0]["shape"]
+    'Xx'
+    """
+    return [[_token(form) for form in s.forms] for s in sentences]
+
+
+def _token(form: str) -> dict[str, str]:
+    low = form.lower()
+    kinds = [_kind(letter) for letter in form]
+    shape = [k for k, before in zip(kinds, ["", *kinds], strict=False) if k != before]
+    return {
+        "word": low,
+        "first": low[:3],
+        "last": low[-3:],
+        "end": low[-2:],
+        "shape": "".join(shape),
+    }
+
+
+def _kind(letter: str) -> str:
+    if letter.isdigit():
+        return "0"
+    return "X" if letter.isupper() else "x" if letter.isalpha() else letter
+
+
+def tag_words(tagger: SequenceLabeler, sentences: Sequence[Sentence]) -> list[Sentence]:
+    """The sentences with the tagger's tags in place of their own."""
+    found = tagger.predict(words_as_tokens(sentences))
+    return [
+        replace(sentence, upos=tuple(map(str, tags)))
+        for sentence, tags in zip(sentences, found, strict=True)
+    ]
+
+
+def evaluate_tagged(
+    parser: DependencyParser, sentences: Sequence[Sentence], tagger: SequenceLabeler
+) -> dict[str, float]:
+    """Shares of right tags, heads and relations when the tags are the tagger's.
+
+    Punctuation is what the sentences call so, if they have tags.
+    """
+    tagged = tag_words(tagger, check_sentences(sentences, heads=True))
+    trees = parser.predict(words_and_tags(without_trees(tagged)))
+    right = [
+        a == b
+        for true, found in zip(sentences, tagged, strict=True)
+        for a, b in zip(true.upos, found.upos, strict=True)
+        if a != BLANK
+    ]
+    scores = ParsingScore.of(sentences if right else tagged, trees)
+    tags = float(np.mean(right)) if right else float("nan")
+    return {"tags": tags, **scores._asdict()}
+
+
+def words_and_tags(sentences: Sequence[Sentence]) -> list[Sentence]:
+    """Sentences without lemmas, finer tags and inflection, which no tagger gives.
+
+    Examples
+    --------
+    >>> words_and_tags([Sentence.of(["Go"], ["VERB"], xpos=["VB"])])[0].xpos
+    ('_',)
+    """
+    return [
+        replace(s, lemmas=blank, xpos=blank, feats=blank)
+        for s, blank in ((s, (BLANK,) * len(s)) for s in sentences)
+    ]

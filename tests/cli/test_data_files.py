@@ -8,9 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from manykernels.cli.readers.columns import Roles, TableError, as_labels, labels_like
-from manykernels.cli.readers.tables import (
-    Source,
+from manykernels.cli.data_files import (
+    RowSource,
     choose_format,
     is_header,
     read_delimited,
@@ -18,6 +17,7 @@ from manykernels.cli.readers.tables import (
     read_npz,
     read_parquet,
 )
+from manykernels.cli.roles import Roles, TableError, as_labels, labels_like
 
 
 def csv(text, delimiter=",", header=None, **roles):
@@ -64,7 +64,7 @@ def test_header_names_and_roles():
     ],
 )
 def test_header_is_found(first, roles, expected):
-    assert is_header(first.split(","), Roles(**roles).asked()) is expected
+    assert is_header(first.split(","), Roles(**roles).wanted_names()) is expected
 
 
 def test_header_can_be_said():
@@ -179,7 +179,7 @@ def test_npz_table_and_stack():
     assert sample.names == ["a"] and sample.X.tolist() == [[0], [2], [4]]
     assert sample.y.tolist() == ["u", "v", "u"]
     stack = npz(Roles(target="y"), kernels=np.ones((3, 3, 2)), y=y)
-    assert stack.given and stack.X.shape == (3, 3, 2)
+    assert stack.holds_kernels and stack.X.shape == (3, 3, 2)
 
 
 @pytest.mark.parametrize(
@@ -287,7 +287,7 @@ def test_broken_gzip(tmp_path):
     path = tmp_path / "rows.csv.gz"
     path.write_bytes(whole[:-20])
     with pytest.raises(TableError, match=refused("a whole gzip file")):
-        Source(str(path)).read(Roles())
+        RowSource(str(path)).read(Roles())
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ import math
 import sys
 import zipfile
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -20,10 +19,10 @@ from numpy.lib import format as npy
 from sklearn.datasets import load_svmlight_file
 
 from manykernels.base.disk import read_whole, require_room, unpacked
-from manykernels.cli.readers.columns import (
-    Plan,
+from manykernels.cli.roles import (
+    ColumnPlan,
+    DataRows,
     Roles,
-    Sample,
     TableError,
     is_number,
     listed,
@@ -34,18 +33,26 @@ from manykernels.cli.readers.columns import (
     require_rows,
 )
 
-STDIN = "-"
-GZIP = b"\x1f\x8b"
-# Cells that say that there is no number; a label may well be "NA" or "none".
-_WORDS = ("na", "n/a", "nan", "null", "none")
-MISSING = {"", "?", *_WORDS, *map(str.upper, _WORDS), "NaN", "None", "Null"}
-NO_LABEL = {"", "nan", "NaN", "NAN"}
-# Since 3.1, pandas finds the nearest number without being asked to.
-_OLD = tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1)
-EXACT: dict[str, Any] = {"float_precision": "round_trip"} if _OLD else {}
+STDIN_NAME = "-"
+GZIP_START = b"\x1f\x8b"
+# Cells without a number; "NA" and "none" can be labels.
+_MISSING_WORDS = ("na", "n/a", "nan", "null", "none")
+MISSING_CELLS = {
+    "",
+    "?",
+    *_MISSING_WORDS,
+    *map(str.upper, _MISSING_WORDS),
+    "NaN",
+    "None",
+    "Null",
+}
+MISSING_LABELS = {"", "nan", "NaN", "NAN"}
+# From version 3.1 on, pandas rounds to the nearest number by default.
+_OLD_PANDAS = tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1)
+EXACT_NUMBERS: dict[str, Any] = {"float_precision": "round_trip"} if _OLD_PANDAS else {}
 # A typing error in an index must not cost all the memory there is.
-MOST_COLUMNS = 10_000_000
-SUFFIXES = {
+MOST_LIBSVM_COLUMNS = 10_000_000
+FORMAT_SUFFIXES = {
     **{".csv": "csv", ".tsv": "tsv", ".tab": "tsv"},
     **{".parquet": "parquet", ".pq": "parquet"},
     **{".libsvm": "libsvm", ".svm": "libsvm", ".svmlight": "libsvm", ".npz": "npz"},
@@ -53,7 +60,7 @@ SUFFIXES = {
 
 
 @dataclass(frozen=True)
-class Source:
+class RowSource:
     r"""A file and how to read it.
 
     Parameters
@@ -61,7 +68,7 @@ class Source:
     path : str
         ``"-"`` for standard input; a gzip-compressed file is unpacked.
     format : str, optional
-        A key of `READERS`; from the file's suffix if not given, CSV for ``"-"``.
+        A key of `FORMAT_READERS`; from the file's suffix if not given, CSV for ``"-"``.
     header : bool, optional
         Whether CSV and TSV begin with the names; looked up if not given.
 
@@ -70,7 +77,7 @@ class Source:
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "small.csv"
     >>> _ = path.write_text("a,b\n1,2\n3,4\n")
-    >>> Source(str(path)).read(Roles()).X.tolist()
+    >>> RowSource(str(path)).read(Roles()).X.tolist()
     [[1.0, 2.0], [3.0, 4.0]]
     """
 
@@ -78,13 +85,13 @@ class Source:
     format: str | None = None
     header: bool | None = None
 
-    def read(self, roles: Roles) -> Sample:
-        """The rows without labels, unless the roles name them."""
-        reader = READERS[choose_format(self.path, self.format)]
+    def read(self, roles: Roles) -> DataRows:
+        """Return the rows; with labels if the roles name their column."""
+        reader = FORMAT_READERS[choose_format(self.path, self.format)]
         return reader(_open(self.path), roles, self.header)
 
-    def read_labeled(self, roles: Roles) -> tuple[Sample, np.ndarray]:
-        """The rows and their labels, from where the format keeps them."""
+    def read_labeled(self, roles: Roles) -> DataRows:
+        """Return the rows with labels, wherever the format keeps them."""
         kind = choose_format(self.path, self.format)
         if roles.target is None and kind == "npz":
             roles = replace(roles, target="y")
@@ -93,9 +100,7 @@ class Source:
                 "expected --target with the column of the labels, got none; give its "
                 "name or position."
             )
-        sample = self.read(roles)
-        assert sample.y is not None  # every reader reads the target it was asked for
-        return sample, sample.y
+        return self.read(roles)
 
 
 def choose_format(source: str, format: str | None = None) -> str:
@@ -107,29 +112,32 @@ def choose_format(source: str, format: str | None = None) -> str:
     ('csv', 'csv', 'npz')
     """
     if format is not None:
-        if format not in READERS:
+        if format not in FORMAT_READERS:
             raise TableError(
-                f"expected a format among {', '.join(READERS)}, got {format!r}; choose "
-                "one of these."
+                f"expected a format among {', '.join(FORMAT_READERS)}, got {format!r}; "
+                "choose one of these."
             )
         return format
-    if source == STDIN:
+    if source == STDIN_NAME:
         return "csv"
     path = Path(source)
     suffix = (path.with_suffix("") if path.suffix == ".gz" else path).suffix.lower()
-    if suffix not in SUFFIXES:
+    if suffix not in FORMAT_SUFFIXES:
         raise TableError(
-            f"expected a file that ends in one of {', '.join(SUFFIXES)}, got "
+            f"expected a file that ends in one of {', '.join(FORMAT_SUFFIXES)}, got "
             f"{path.name!r}; name its format with --format."
         )
-    return SUFFIXES[suffix]
+    return FORMAT_SUFFIXES[suffix]
 
 
 def _open(source: str) -> BinaryIO:
     """The whole file in memory, unpacked: every reader may then seek."""
-    with nullcontext(sys.stdin.buffer) if source == STDIN else open(source, "rb") as s:
-        content = read_whole(s, "a data file")
-    if content.startswith(GZIP):
+    if source == STDIN_NAME:
+        content = read_whole(sys.stdin.buffer, "a data file")
+    else:
+        with open(source, "rb") as stream:
+            content = read_whole(stream, "a data file")
+    if content.startswith(GZIP_START):
         with readable("a whole gzip file", "copy the original again"):
             content = unpacked(content, "an unpacked data file")
     return io.BytesIO(content)
@@ -137,7 +145,7 @@ def _open(source: str) -> BinaryIO:
 
 def read_delimited(
     stream: BinaryIO, roles: Roles, delimiter: str = ",", header: bool | None = None
-) -> Sample:
+) -> DataRows:
     r"""Read a table of text; `header` None looks at the first line.
 
     The first line is a header if it names a column that was asked for, if none of
@@ -153,11 +161,11 @@ def read_delimited(
     text = _decoded(stream.read())
     first, n_rows = _checked_rows(text, delimiter)
     if header is None:
-        header = is_header(first, roles.asked())
+        header = is_header(first, roles.wanted_names())
     plan = roles.plan(first if header else None, len(first))
     try:
         frame = _read_csv(text, plan, delimiter, header, len(first), float)
-    except ValueError:  # words in a column: which, is found out from the cells
+    except ValueError:  # a column has words: `_from_frame` finds which
         frame = _read_csv(text, plan, delimiter, header, len(first), str)
     if len(frame) != n_rows - header:
         raise TableError(
@@ -179,7 +187,7 @@ def _decoded(content: bytes) -> str:
 
 
 def _checked_rows(text: str, delimiter: str) -> tuple[list[str], int]:
-    """First row and number of rows, all whole: pandas would fill short ones up."""
+    """First row and number of rows; raise if one is short, for pandas would fill it."""
     lines = io.StringIO(text, newline="")
     reader = csv.reader(lines, delimiter=delimiter, strict=True, skipinitialspace=True)
     first: list[str] = []
@@ -204,7 +212,7 @@ def _checked_rows(text: str, delimiter: str) -> tuple[list[str], int]:
     return [cell.strip() for cell in first], n_rows
 
 
-def is_header(cells: Sequence[str], asked: set[str]) -> bool:
+def is_header(cells: Sequence[str], wanted: set[str]) -> bool:
     """Whether the first line names the columns.
 
     Examples
@@ -214,17 +222,17 @@ def is_header(cells: Sequence[str], asked: set[str]) -> bool:
     >>> is_header(["0", "1", "2"], set()), is_header(["", "a", "b"], set())
     (True, True)
     """
-    if asked & set(cells):
+    if wanted & set(cells):
         return True
     if len(cells) > 1 and list(cells) == [str(j) for j in range(len(cells))]:
         return True
     if len(cells) > 1 and not cells[0].strip():  # the corner above names of rows
         cells = cells[1:]
-    return not any(is_number(cell) or cell in MISSING for cell in cells)
+    return not any(is_number(cell) or cell in MISSING_CELLS for cell in cells)
 
 
 def _read_csv(
-    text: str, plan: Plan, delimiter: str, header: bool, width: int, numbers: type
+    text: str, plan: ColumnPlan, delimiter: str, header: bool, width: int, numbers: type
 ) -> pd.DataFrame:
     """The planned columns by position: labels are text, the others `numbers`."""
     labels = plan.labels
@@ -236,16 +244,16 @@ def _read_csv(
         names=list(range(width)),
         usecols=used,
         dtype={j: str if j in labels else numbers for j in used},
-        na_values={j: NO_LABEL if j in labels else MISSING for j in used},
+        na_values={j: MISSING_LABELS if j in labels else MISSING_CELLS for j in used},
         keep_default_na=False,
         skipinitialspace=True,
         low_memory=False,
-        **EXACT,
+        **EXACT_NUMBERS,
     )
 
 
-def read_parquet(stream: BinaryIO, roles: Roles) -> Sample:
-    """Read the columns that are asked for."""
+def read_parquet(stream: BinaryIO, roles: Roles) -> DataRows:
+    """Read a table as pandas or R wrote it."""
     with readable("a whole Parquet file"):
         # One thread: a broken file must fail alike every time.
         frame = pd.read_parquet(stream, engine="pyarrow", use_threads=False)
@@ -256,15 +264,17 @@ def read_parquet(stream: BinaryIO, roles: Roles) -> Sample:
 
 
 def _with_index(frame: pd.DataFrame, roles: Roles) -> pd.DataFrame:
-    """Names of rows that pandas keeps apart from the columns, where they are asked."""
+    """Make columns of the names of rows that are wanted; pandas keeps them apart."""
     unnamed = frame.index.name is None and not isinstance(frame.index, pd.RangeIndex)
     if unnamed and roles.index not in frame.columns:
         frame = frame.rename_axis(index=roles.index)
-    return frame.reset_index([n for n in frame.index.names if n in roles.asked()])
+    return frame.reset_index(
+        [n for n in frame.index.names if n in roles.wanted_names()]
+    )
 
 
-def _from_frame(frame: pd.DataFrame, plan: Plan) -> Sample:
-    """The planned columns, if features are finite numbers and all labels are there."""
+def _from_frame(frame: pd.DataFrame, plan: ColumnPlan) -> DataRows:
+    """The planned columns; raise if a feature is not finite or a label is missing."""
     require_rows(len(frame))
     columns = [*plan.features, *([] if plan.weight is None else [plan.weight])]
     found = [_as_numbers(frame[j]) for j in columns]
@@ -283,7 +293,7 @@ def _from_frame(frame: pd.DataFrame, plan: Plan) -> Sample:
     values = np.column_stack(found) if found else np.empty((len(frame), 0))
     if not plan.lenient:
         require_finite(values, plan.titles(columns))
-    return Sample(
+    return DataRows(
         values[:, : len(plan.features)],
         plan.feature_names,
         _labels(frame, plan, plan.target),
@@ -295,17 +305,17 @@ def _from_frame(frame: pd.DataFrame, plan: Plan) -> Sample:
 
 
 def _as_numbers(column: pd.Series) -> np.ndarray | str:
-    """Numbers with NaN where there are none; or one of the words in their place."""
+    """Numbers, NaN in empty cells; or a cell that is no number."""
     if column.dtype.kind in "biuf":
         return column.to_numpy(np.float64, na_value=np.nan)
-    there = column.dropna()
-    word = next((cell for cell in there if not is_number(cell)), None)
+    filled = column.dropna()
+    word = next((cell for cell in filled if not is_number(cell)), None)
     if word is not None:
         return str(word).strip()
-    return there.map(float).reindex(column.index).to_numpy(np.float64)
+    return filled.map(float).reindex(column.index).to_numpy(np.float64)
 
 
-def _labels(frame: pd.DataFrame, plan: Plan, j: int | None) -> np.ndarray | None:
+def _labels(frame: pd.DataFrame, plan: ColumnPlan, j: int | None) -> np.ndarray | None:
     if j is None:
         return None
     column = frame[j]
@@ -317,7 +327,7 @@ def _labels(frame: pd.DataFrame, plan: Plan, j: int | None) -> np.ndarray | None
     return column.to_numpy()
 
 
-def read_libsvm(stream: BinaryIO, roles: Roles, zero_based: bool = False) -> Sample:
+def read_libsvm(stream: BinaryIO, roles: Roles, zero_based: bool = False) -> DataRows:
     r"""Read sparse rows; indices count from 1 unless `zero_based`.
 
     Examples
@@ -338,7 +348,7 @@ def read_libsvm(stream: BinaryIO, roles: Roles, zero_based: bool = False) -> Sam
     with readable("LIBSVM rows such as '1 3:0.5 7:2'", action):
         X, y = load_svmlight_file(stream, zero_based=zero_based)
     require_rows(X.shape[0])
-    most = MOST_COLUMNS if roles.n_features is None else roles.n_features
+    most = MOST_LIBSVM_COLUMNS if roles.n_features is None else roles.n_features
     if X.shape[1] > most:
         raise TableError(
             f"expected indices up to {most}, got {X.shape[1]}; check for a typing "
@@ -348,10 +358,10 @@ def read_libsvm(stream: BinaryIO, roles: Roles, zero_based: bool = False) -> Sam
     X = sp.csr_matrix((X.data, X.indices, X.indptr), (X.shape[0], width))
     require_finite(X, None)
     require_entries(~np.isfinite(y), "the labels")
-    return Sample(X, None, y)
+    return DataRows(X, None, y)
 
 
-def read_npz(stream: BinaryIO, roles: Roles) -> Sample:
+def read_npz(stream: BinaryIO, roles: Roles) -> DataRows:
     """Read X, or a stack of kernels, and what belongs to the rows.
 
     The arrays are `X` (n, d) with optional `names`, or `kernels` (n, n_train, F); `y`
@@ -375,7 +385,7 @@ def read_npz(stream: BinaryIO, roles: Roles) -> Sample:
         )
         if given:
             roles.require_count(X.shape[1])
-            return Sample(X, None, y, weight, group, event)
+            return DataRows(X, None, y, weight, group, event)
         titles = None
         if "names.npy" in names:
             titles = _read_array(archive, "names", 1, "U", X.shape[1]).tolist()
@@ -388,7 +398,7 @@ def read_npz(stream: BinaryIO, roles: Roles) -> Sample:
     X = X if len(plan.features) == X.shape[1] else X[:, plan.features]
     if not plan.lenient:
         require_finite(X, plan.feature_names)
-    return Sample(X, plan.feature_names, y, weight, group, event, index)
+    return DataRows(X, plan.feature_names, y, weight, group, event, index)
 
 
 def _read_array(
@@ -398,7 +408,7 @@ def _read_array(
     kinds: str,
     length: int | None = None,
 ) -> np.ndarray:
-    """One array, whose size is compared with the bytes there are before it is read."""
+    """One array, read if its size fits to its bytes and to the free memory."""
     arrays = [n.removesuffix(".npy") for n in archive.namelist() if n.endswith(".npy")]
     if name not in arrays:
         raise TableError(
@@ -443,7 +453,7 @@ def _read_array(
     return values
 
 
-READERS: dict[str, Callable[[BinaryIO, Roles, bool | None], Sample]] = {
+FORMAT_READERS: dict[str, Callable[[BinaryIO, Roles, bool | None], DataRows]] = {
     "csv": lambda stream, roles, header: read_delimited(stream, roles, ",", header),
     "tsv": lambda stream, roles, header: read_delimited(stream, roles, "\t", header),
     "parquet": lambda stream, roles, header: read_parquet(stream, roles),

@@ -1,4 +1,4 @@
-"""What a data file means: which column is what, and the rows that come out."""
+"""Roles of columns: which column of a data file is what, and labels from cells."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ import scipy.sparse as sp
 from manykernels.base.disk import TooLargeError
 from manykernels.kernels.columns import matching
 
-_POSITION = re.compile(r"-?\d+", re.ASCII)
+_COLUMN_POSITION = re.compile(r"-?\d+", re.ASCII)
 # Not 007: leading zeros belong to a name. At most what an integer of 64 bits holds.
-_WHOLE = re.compile(r"[+-]?(0|[1-9]\d{0,17})(\.0*)?", re.ASCII)
-MOST_NAMES = 8  # listed in an error
-WORDS = {"true": 1, "false": 0}
+_WHOLE_NUMBER = re.compile(r"[+-]?(0|[1-9]\d{0,17})(\.0*)?", re.ASCII)
+MOST_LISTED_NAMES = 8  # listed in an error
+EVENT_WORDS = {"true": 1, "false": 0}
 
 
 class TableError(ValueError):
@@ -30,7 +30,7 @@ class TableError(ValueError):
 
 
 @dataclass(frozen=True)
-class Sample:
+class DataRows:
     """Rows with what belongs to them.
 
     Attributes
@@ -39,38 +39,39 @@ class Sample:
     names : list of str or None
         Names of the d columns.
     y, event, weight, group, index : array of shape (n,) or None
-        Labels are text where the file does not say what they are. With events, y are
+        Labels are text where the file has no types. With events, y are
         the times of these. The index names the rows.
     """
 
     X: Any
     names: list[str] | None = None
-    y: np.ndarray | None = None
+    y: Any = None
     weight: np.ndarray | None = None
     group: np.ndarray | None = None
     event: np.ndarray | None = None
     index: np.ndarray | None = None
 
     def __len__(self) -> int:
-        """Count the rows."""
         return int(self.X.shape[0])
 
     @property
-    def given(self) -> bool:
+    def holds_kernels(self) -> bool:
         """Whether X holds kernel values instead of columns."""
         return len(self.X.shape) == 3
 
-    def take(self, rows: np.ndarray) -> Sample:
-        """Return the chosen rows."""
-        names = ("y", "event", "weight", "group", "index")
-        by_row = {name: getattr(self, name) for name in names}
-        chosen = {role: v if v is None else v[rows] for role, v in by_row.items()}
-        return replace(self, X=self.X[rows], **chosen)
+    def take(self, rows: np.ndarray) -> DataRows:
+        """Return some of the rows."""
+        parts: dict[str, Any] = {
+            name: None if values is None else values[rows]
+            for name, values in vars(self).items()
+            if name != "names"
+        }
+        return replace(self, **parts)
 
 
 @dataclass(frozen=True)
-class Plan:
-    """Positions of the columns of one file."""
+class ColumnPlan:
+    """Positions of the columns of one file by their roles."""
 
     names: list[str] | None
     features: list[int]
@@ -142,27 +143,27 @@ class Roles:
             "index": self.index,
         }
 
-    def _called(self, names: list[str] | None) -> dict[str, str | None]:
-        """The same; a first column without a name, as R writes it, is the index."""
-        unnamed = names is not None and self.index not in names and not names[0]
-        return {**self.single, "index": "0"} if self.index and unnamed else self.single
-
-    def asked(self) -> set[str]:
-        """Names that a header must hold to be one; positions say nothing."""
+    def wanted_names(self) -> set[str]:
+        """Names by which a first line is known to be a header."""
         single = self.single.values()
-        names = {name for name in single if name and not _POSITION.fullmatch(name)}
+        names = {
+            name for name in single if name and not _COLUMN_POSITION.fullmatch(name)
+        }
         return names | set(self.features or ())
 
-    def plan(self, names: list[str] | None, n_columns: int) -> Plan:
-        """Find every column, or say which is missing."""
+    def plan(self, names: list[str] | None, n_columns: int) -> ColumnPlan:
+        """Return the position of every column; raise if one is missing."""
         twice = [name for name, n in Counter(names or ()).items() if name and n > 1]
         if twice:
             raise TableError(
                 f"expected every column name once, got {twice[0]!r} twice; rename one."
             )
+        columns = self.single
+        if self.index and names and not names[0] and self.index not in names:
+            columns["index"] = "0"  # R writes no name above the names of rows
         places = {
             option: None if wanted is None else find_column(wanted, names, n_columns)
-            for option, wanted in self._called(names).items()
+            for option, wanted in columns.items()
         }
         require_apart(**places)
         target, event, weight, group, index = places.values()
@@ -181,10 +182,10 @@ class Roles:
             features = [j for j in range(n_columns) if j not in others]
         self._check(features, names)
         single = (target, weight, group, event, index)
-        return Plan(names, features, *single, self.lenient)
+        return ColumnPlan(names, features, *single, self.lenient)
 
     def _check(self, features: Sequence[int], names: list[str] | None) -> None:
-        """Raise where there are no features, too many, or some without a name."""
+        """Raise if there are no features, too many, or some without a name."""
         if not features and not self.lenient:
             raise TableError(
                 "expected columns to learn from, got none beside the target and those "
@@ -200,7 +201,7 @@ class Roles:
                 )
 
     def require_count(self, found: int) -> None:
-        """Raise where a file has other columns than the model has seen."""
+        """Raise if a file does not have as many columns as the training data."""
         if self.n_features is not None and found != self.n_features:
             raise TableError(
                 f"expected {self.n_features} columns as in training, got {found}; "
@@ -209,7 +210,7 @@ class Roles:
 
 
 def require_apart(**roles: Any) -> None:
-    """Raise where one column has two roles."""
+    """Raise if one column has two roles."""
     known: dict[Any, str] = {}
     for role, place in roles.items():
         if place is not None and place in known:
@@ -230,7 +231,7 @@ def find_column(wanted: str, names: list[str] | None, n_columns: int) -> int:
     """
     if names is not None and wanted in names:
         return names.index(wanted)
-    if _POSITION.fullmatch(wanted) and -n_columns <= int(wanted) < n_columns:
+    if _COLUMN_POSITION.fullmatch(wanted) and -n_columns <= int(wanted) < n_columns:
         return int(wanted) % n_columns
     if names is None:
         raise TableError(
@@ -268,7 +269,7 @@ def as_labels(values: np.ndarray) -> np.ndarray:
     if numeric and (values == np.floor(values)).all() and np.abs(values).max() < 2**63:
         return values.astype(np.int64)
     texts = [str(value) for value in values]
-    odd = [text for text in texts if not _WHOLE.fullmatch(text)]
+    odd = [text for text in texts if not _WHOLE_NUMBER.fullmatch(text)]
     if not odd and not numeric:
         return np.array([_to_int(text) for text in texts], dtype=np.int64)
     if numeric or all(is_number(t) and not re.fullmatch(r"[+-]?\d+", t) for t in texts):
@@ -310,7 +311,7 @@ def as_times(times: np.ndarray, events: np.ndarray) -> np.ndarray:
     found = np.zeros(len(times), dtype=[("event", bool), ("time", float)])
     pairs = zip(times.tolist(), events.tolist(), strict=True)
     for row, (time, event) in enumerate(pairs):
-        code = WORDS.get(str(event).lower(), event)
+        code = EVENT_WORDS.get(str(event).lower(), event)
         if not is_number(code) or float(code) not in (0.0, 1.0):
             raise TableError(
                 "expected 1 or true for a row whose event was seen, 0 or false for one "
@@ -327,7 +328,7 @@ def as_times(times: np.ndarray, events: np.ndarray) -> np.ndarray:
 
 
 def labels_like(values: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """The classes that the labels of a file stand for.
+    """Classes of a model by the labels in a file.
 
     Examples
     --------
@@ -366,13 +367,13 @@ def _to_int(text: str) -> int:
 def _key(label: Any) -> str:
     """The same text for 1, 1.0 and "+1", and text as it is."""
     text = str(label)
-    return str(_to_int(text)) if _WHOLE.fullmatch(text) else text
+    return str(_to_int(text)) if _WHOLE_NUMBER.fullmatch(text) else text
 
 
 def listed(names: Sequence[Any]) -> str:
     """Names in an error message, not all of them if there are many."""
-    more = len(names) - MOST_NAMES
-    text = ", ".join(repr(str(name)) for name in names[:MOST_NAMES])
+    more = len(names) - MOST_LISTED_NAMES
+    text = ", ".join(repr(str(name)) for name in names[:MOST_LISTED_NAMES])
     return f"{text} and {more} more" if more > 0 else text
 
 
@@ -380,7 +381,7 @@ def listed(names: Sequence[Any]) -> str:
 def readable(
     expected: str, action: str = "copy the original, or name its format with --format"
 ) -> Iterator[None]:
-    """Raise one sentence for the many errors that libraries have for broken bytes."""
+    """Raise one sentence in place of what libraries raise for broken bytes."""
     try:
         yield
     except (TableError, TooLargeError):
@@ -393,7 +394,7 @@ def readable(
 
 
 def require_rows(n_rows: int) -> None:
-    """Raise where a file has no rows."""
+    """Raise if a file has no rows."""
     if n_rows == 0:
         raise TableError(
             "expected at least one row of data, got none; check that the file is the "
@@ -417,7 +418,7 @@ def require_finite(X: Any, names: Sequence[str] | None) -> None:
 
 
 def require_entries(missing: np.ndarray, where: str) -> None:
-    """Raise where a label, weight or group is missing, with the first such row."""
+    """Raise if a label, weight or group is missing, with the first such row."""
     if missing.any():
         raise TableError(
             f"expected an entry in every row of {where}, got none in row "

@@ -7,7 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from manykernels.cli.readers.columns import TableError, readable
+from manykernels.cli.roles import TableError, readable
 from manykernels.kernels import Kernel, as_kernels
 from manykernels.kernels.grammar import parse_kernel
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from manykernels.cli.readers.kernel_files import parse_kernels, read_kernels
+from manykernels.cli.kernel_files import parse_kernels, read_kernels
 from manykernels.kernels import RBF, Linear, Polynomial, as_kernels
 
 WHOLE = """
