@@ -51,7 +51,8 @@ test: lint $(CACHE_READY)
 # What meets other libraries: tables, files, commands, pictures, every estimator once.
 LOWEST := $(VENV)-lowest
 LOWEST_TESTS := tests/test_lowest.py tests/cli/test_data_files.py \
-	tests/cli/test_kernel_files.py tests/cli/test_fit.py tests/cli/test_errors.py tests/cli/test_predict.py tests/mkl/test_classifier.py \
+	tests/cli/test_kernel_files.py tests/cli/test_fit.py tests/cli/test_errors.py \
+	tests/cli/test_predict.py tests/mkl/test_classifier.py \
 	tests/mkl/test_frames.py tests/kernels/test_columns.py tests/kernels/test_values.py \
 	tests/report tests/files/test_all_estimators.py -k "not to_the_bit"
 
