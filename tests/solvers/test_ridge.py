@@ -13,9 +13,10 @@ from manykernels.banks import GramBank
 from manykernels.losses import Huber, Squared
 from manykernels.norms import LpGroupNorm
 from manykernels.norms.group import p_norm
-from manykernels.solvers.regression.ridge import Ridge, solve_exactly
-from manykernels.solvers.regression.ridge_targets import solve_targets
-from manykernels.solvers.regression.targets import single
+from manykernels.solvers.regression.many_targets import solve_targets
+from manykernels.solvers.regression.ridge import Ridge
+from manykernels.solvers.regression.ridge_system import solve_exactly
+from manykernels.solvers.regression.ridge_targets import one_target
 from manykernels.solvers.weight_newton import newton_weights
 from tests.oracles.regression import toy_regression
 
@@ -132,7 +133,7 @@ def test_targets_with_their_own_weights_equal_separate_fits(p, dtype):
     ridge = Ridge(tol=1e-9)
     together = solve_targets(problem, ridge)
     for k, result in enumerate(together):
-        alone = ridge.solve(single(problem, k))
+        alone = ridge.solve(one_target(problem, k))
         assert result.converged == alone.converged
         assert result.objective == pytest.approx(alone.objective, rel=1e-8)
         np.testing.assert_allclose(

@@ -46,9 +46,9 @@ from manykernels.mkl.reads import Presence, kernel_views, presence
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Auto, Expansion, Problem, SolveResult
 from manykernels.solvers.loop import require_whole
+from manykernels.solvers.regression.many_targets import solve_targets
 from manykernels.solvers.regression.ridge import Ridge
-from manykernels.solvers.regression.ridge_targets import solve_targets
-from manykernels.solvers.regression.targets import single
+from manykernels.solvers.regression.ridge_targets import one_target
 
 Callback = Callable[[Any], object]
 FLOAT32_ROUNDING = 0.5 * float(np.finfo(np.float32).eps)
@@ -395,7 +395,7 @@ def solve_each(
     if isinstance(solver, Ridge):
         return solve_targets(problem, solver, starts, callback)
     return [
-        require_whole(solver.solve(single(problem, k), one, callback))
+        require_whole(solver.solve(one_target(problem, k), one, callback))
         for k, one in enumerate(starts or [None] * problem.n_outputs)
     ]
 

@@ -40,7 +40,7 @@ from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Expansion, Problem
 from manykernels.solvers.loop import require_whole
 from manykernels.solvers.regression.ridge import held_out_residuals
-from manykernels.solvers.regression.targets import single
+from manykernels.solvers.regression.ridge_targets import one_target
 from manykernels.targets import Targets, Values
 from manykernels.targets.base import find_scorer
 
@@ -243,7 +243,7 @@ def _residuals(problem: Problem, model: Expansion, center: bool) -> np.ndarray:
     if model.weights.ndim == 1:
         return held_out_residuals(problem, model.weights, center)
     columns = [
-        held_out_residuals(single(problem, k), weights, center)
+        held_out_residuals(one_target(problem, k), weights, center)
         for k, weights in enumerate(model.weights)
     ]
     return np.concatenate(columns, axis=1)

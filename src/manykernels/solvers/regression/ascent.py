@@ -25,14 +25,15 @@ from manykernels.solvers.loop import (
 )
 from manykernels.solvers.problem import Expansion, Problem
 from manykernels.solvers.regression.ridge import few_threads
+from manykernels.solvers.regression.ridge_system import require_combined_kernel
 from manykernels.solvers.weight_newton import WeightSteps
 
-FIRST_GOAL = 1e-2  # relative gap asked of the first frozen problem
-SHARPEST = 1e-14  # beyond which rounding limits a frozen problem
-SWEEPS = 10  # between two steps of Newton's
-ROUNDS = 60  # of sweeps and steps
-STILL = 1e-12  # changes, relative to the largest coefficient, that end the sweeps
-JITTER = 1e-10  # of the mean diagonal, where a kernel is singular
+FIRST_FROZEN_GAP = 1e-2  # relative, asked of the first frozen problem
+LEAST_FROZEN_GAP = 1e-14  # below which rounding limits a frozen problem
+SWEEPS_PER_STEP = 10  # of coordinate ascent, between two Newton steps
+MAX_ASCENT_ROUNDS = 60  # of sweeps and a step
+SWEEP_TOL = 1e-12  # changes, relative to the largest coefficient, that end sweeps
+DIAGONAL_SHIFT = 1e-10  # of the mean diagonal, where a kernel is singular
 
 
 @storable
@@ -42,8 +43,8 @@ class RegressionAscent:
 
     For the epsilon-insensitive, Huber and squared losses, that of censored times, and
     1 <= p <= 2. A round solves the frozen problem by coordinate ascent (a step along
-    the residual, a soft threshold, a clip) with steps of Newton's on the coefficients
-    that are free; the same second derivatives give Newton's step on the weights.
+    the residual, a soft threshold, a clip) with Newton steps on the coefficients that
+    are free; the same second derivatives give the Newton step on the weights.
 
     Parameters
     ----------
@@ -81,7 +82,7 @@ class RegressionAscent:
     ) -> SolveResult:
         """Solve to the relative gap `tol`, or until `max_iter` rounds are spent."""
         terms = DualTerms.of(problem)
-        _require_room(problem)
+        require_combined_kernel(problem, "RegressionAscent", "fit fewer rows")
         start = start or problem.zero()
         rng = np.random.default_rng(self.random_state)
         rounds = RegressionRounds(problem, terms, start, rng, self)
@@ -92,7 +93,7 @@ class RegressionAscent:
 
 
 class RegressionRounds(Resumable):
-    """Coefficients, the weights that are being tried, and what was asked of them."""
+    """The state of the search: coefficients, weights, and how precise to be."""
 
     remembered = ("coef", "done", "goal", "rng", "newton")
 
@@ -113,12 +114,11 @@ class RegressionRounds(Resumable):
         values = problem.loss.residual_rows(problem.target).values
         self.target = np.ascontiguousarray(values.T, dtype=np.float64)
         self.done = 0
-        self.goal = FIRST_GOAL
+        self.goal = FIRST_FROZEN_GAP
         weights = problem.norm.normalize_weights(start.weights)
         self.newton = WeightSteps(problem.norm, weights[None])
 
     def iterates(self) -> Iterator[Iterate]:
-        """One frozen problem each."""
         while self.done < self.solver.max_iter:
             self.done += 1
             frozen = self._solve_frozen()
@@ -127,14 +127,15 @@ class RegressionRounds(Resumable):
             iterate = self._iterate(frozen, norms)
             gap = relative_gap(iterate.objective, iterate.dual_bound)
             # The gap bounds a square, and the weights' gap is of the first order.
-            self.goal = min(self.goal, max(gap, self.solver.tol) ** 2 + SHARPEST)
+            self.goal = min(
+                self.goal, max(gap, self.solver.tol) ** 2 + LEAST_FROZEN_GAP
+            )
             self._advance(frozen, products, norms)
             yield iterate
 
     def _solve_frozen(self) -> FrozenRegression:
-        every = np.arange(self.problem.n_rows)
-        weights = self.newton.trial[0]
-        kernel = np.asarray(self.problem.bank.combine(weights, every), np.float64)
+        weights, rows = self.newton.trial[0], np.arange(self.problem.n_rows)
+        kernel = np.asarray(self.problem.bank.combine(weights, rows), np.float64)
         frozen = FrozenRegression(
             kernel, self.target, self.coef.copy(), self.terms, self.rng
         )
@@ -143,7 +144,7 @@ class RegressionRounds(Resumable):
         return frozen
 
     def _norms(self, frozen: FrozenRegression, products: Array) -> Array:
-        """||theta_f||; certificates are float64 whatever the storage."""
+        # Certificates are float64 whatever the storage.
         if self.problem.bank.dtype != np.float64:
             return self.problem.theta_norms(frozen.coef.T)
         squares = np.einsum("kfi,ki->f", products, frozen.coef)
@@ -176,19 +177,10 @@ class RegressionRounds(Resumable):
         )
 
 
-def _require_room(problem: Problem) -> None:
-    if problem.bank.max_combined_rows < problem.n_rows:
-        raise ValueError(
-            f"RegressionAscent holds a combined kernel of all the {problem.n_rows} "
-            f"rows, got memory for {problem.bank.max_combined_rows}; raise "
-            "memory_limit or fit fewer rows."
-        )
-
-
 class DualTerms(NamedTuple):
     r"""The dual :math:`a y - tube |a| - soft_i a^2 / 2`, `floor_i` to `limit_i`.
 
-    What losses of the residual are made of, for coefficients of one row and output.
+    What losses of the residual are made of, for one row and output.
     """
 
     tube: float
@@ -246,7 +238,7 @@ class FrozenRegression:
     def solve(self, goal: float) -> float:
         """Ascend to a relative gap of `goal`, or as far as rounding lets; the gap."""
         gap = self.relative_gap()
-        for _ in range(ROUNDS):
+        for _ in range(MAX_ASCENT_ROUNDS):
             if gap <= goal:
                 break
             self._sweep()
@@ -266,7 +258,6 @@ class FrozenRegression:
         return 0.5 * quadratic + self._losses(), gain - 0.5 * quadratic
 
     def relative_gap(self) -> float:
-        """Of the frozen problem."""
         return relative_gap(*self.values())
 
     def _charge(self) -> float:
@@ -280,16 +271,18 @@ class FrozenRegression:
         soft = self.terms.soft
         limit = np.where(self.residual > 0.0, self.terms.limit, -self.terms.floor)
         # Without a soft part the size is at its limit as soon as there is any excess.
-        reach = np.full_like(beyond, np.inf)
-        np.divide(beyond, soft, out=reach, where=soft > 0.0)
-        size = np.where(beyond > 0.0, np.minimum(reach, limit), 0.0)
+        unlimited = np.full_like(beyond, np.inf)
+        np.divide(beyond, soft, out=unlimited, where=soft > 0.0)
+        size = np.where(beyond > 0.0, np.minimum(unlimited, limit), 0.0)
         return float(np.sum(size * (beyond - 0.5 * soft * size)))
 
     def _sweep(self) -> None:
         n_rows = self.kernel.shape[0]
-        orders = np.stack([self.rng.permutation(n_rows) for _ in range(SWEEPS)])
+        orders = np.stack(
+            [self.rng.permutation(n_rows) for _ in range(SWEEPS_PER_STEP)]
+        )
         self.updates = residual_sweeps(
-            self.kernel, self.residual, self.coef, *self.terms, orders, STILL
+            self.kernel, self.residual, self.coef, *self.terms, orders, SWEEP_TOL
         )
 
     def free(self, k: int) -> NDArray[np.intp]:
@@ -300,7 +293,7 @@ class FrozenRegression:
     def factor(self, free: NDArray[np.intp]) -> Array | None:
         """Cholesky's factor of the second derivatives; None if they are singular."""
         matrix = self.kernel[np.ix_(free, free)]
-        diagonal = self.terms.soft[free] + JITTER * np.mean(np.diag(matrix))
+        diagonal = self.terms.soft[free] + DIAGONAL_SHIFT * np.mean(np.diag(matrix))
         matrix[np.diag_indices(len(free))] += diagonal
         try:
             return np.asarray(cho_factor(matrix, lower=True, overwrite_a=True)[0])
@@ -308,7 +301,7 @@ class FrozenRegression:
             return None
 
     def _newton(self, k: int) -> None:
-        """Solve for the free coefficients, as far as they stay free."""
+        """Solve for the free coefficients; the first that meets a limit ends it."""
         free = self.free(k)
         factor = self.factor(free) if len(free) else None
         if factor is None:
@@ -317,16 +310,14 @@ class FrozenRegression:
         sign = np.sign(coef)
         slope = residual - self.terms.tube * sign - self.terms.soft[free] * coef
         step = cho_solve((factor, True), slope)
-        room = np.where(step * sign > 0.0, self.terms.limit[free] - np.abs(coef), 0.0)
-        room = np.where(step * sign < 0.0, np.abs(coef), room)
-        nowhere = np.full_like(step, np.inf)
-        lengths = np.divide(room, np.abs(step), out=nowhere, where=step != 0.0)
+        # Coefficients may grow to their limit, or shrink to zero.
+        end = np.where(step * sign > 0.0, sign * self.terms.limit[free], 0.0)
+        lengths = np.full_like(step, np.inf)
+        np.divide(np.abs(end - coef), np.abs(step), out=lengths, where=step != 0.0)
         length = min(1.0, float(lengths.min(initial=np.inf)))
         moved = coef + length * step
         # The coefficient that ends the step is zero or at its limit, not nearly so.
-        ends = lengths <= length
-        towards = np.where(step * sign > 0.0, sign * self.terms.limit[free], 0.0)
-        moved[ends] = towards[ends]
+        moved[lengths <= length] = end[lengths <= length]
         self.residual[k] -= (moved - coef) @ self.kernel[free]
         self.coef[k, free] = moved
 

@@ -11,12 +11,10 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, lapack, solve_triangular
 
-from manykernels.banks.base import Bank
 from manykernels.base.arrays import Array
 from manykernels.base.machine import one_blas_thread
 from manykernels.base.stored import storable
@@ -29,21 +27,19 @@ from manykernels.solvers.loop import (
     run,
 )
 from manykernels.solvers.problem import Expansion, Problem
-from manykernels.solvers.regression.device_ridge import (
-    INDEFINITE,
-    Solved,
-    direct_kernels,
-    solve_there,
-    solve_with_diagonal,
+from manykernels.solvers.regression.ridge_system import (
+    RidgeSolution,
+    require_combined_kernel,
+    ridge_system,
+    solve_exactly,
 )
 from manykernels.solvers.weight_newton import WeightSteps
 
-START_SHARE = 4  # a sample of one row in so many gives the first weights
-START_ROWS = 200  # in the sample at least
-START_TOL = 1e-2
-PRODUCT_BYTES = 2**26  # of products K_f coef held at a time
+START_STEP = 4  # one row in so many is in the sample that gives the first weights
+MIN_START_ROWS = 200  # in that sample
+START_TOL = 1e-2  # of the weights of the sample
 THREADED_ROWS = 3000  # from which on a factor is worth several BLAS threads
-DIRECT_ROWS = 10_000  # above which Cholesky factors take minutes
+MAX_FACTOR_ROWS = 10_000  # above which Cholesky factors take minutes
 
 logger = logging.getLogger(__name__)
 
@@ -94,7 +90,6 @@ class Ridge:
     ) -> SolveResult:
         """Solve to the relative gap `tol`, or until `max_iter` factors are spent."""
         require_direct(problem)
-        announce(problem)
         resumed = checkpoint is not None and checkpoint.load() is not None
         if start is None and not resumed:
             start = self._sampled_start(problem)
@@ -110,34 +105,32 @@ class Ridge:
         sample = sample_of(problem, self)
         if sample is None:
             return None
-        part, tol = sample.problem, max(self.tol, sample.tol)
-        search = RidgeRounds(part, part.zero(), self.max_iter)
-        with few_threads(part.n_rows):
-            found = run(search, part.zero(), tol=tol).model
+        search = RidgeRounds(sample, sample.zero(), self.max_iter)
+        with few_threads(sample.n_rows):
+            found = run(search, sample.zero(), tol=max(self.tol, START_TOL)).model
         return Expansion(problem.zero().coef, found.weights)
 
 
-class Sample(NamedTuple):
-    """A problem on some of the rows, and how precise its weights need to be."""
-
-    problem: Problem
-    tol: float
-
-
-def sample_of(problem: Problem, ridge: Ridge) -> Sample | None:
+def sample_of(problem: Problem, ridge: Ridge) -> Problem | None:
     """Some of the rows, with losses that count as much in total; None if too few."""
-    n_rows = problem.n_rows // START_SHARE
-    if n_rows < START_ROWS or problem.norm.p == 2.0 or problem.bank.n_blocks == 1:
+    n_rows = problem.n_rows // START_STEP
+    if n_rows < MIN_START_ROWS or problem.norm.p == 2.0 or problem.bank.n_blocks == 1:
         return None
     rng = np.random.default_rng(ridge.random_state)
     rows = np.sort(rng.permutation(problem.n_rows)[:n_rows])
     part = problem.restrict(rows)
     share = float(part.sample_weight.sum() / problem.sample_weight.sum())
-    return Sample(replace(part, C=problem.C / share), START_TOL)
+    return replace(part, C=problem.C / share)
 
 
-def announce(problem: Problem) -> None:
-    """Say in the log that the direct path is taken."""
+def require_direct(problem: Problem) -> None:
+    """Raise unless exact solves are possible; write to the log that they follow."""
+    if not problem.loss.is_squared:
+        raise ValueError(
+            "Ridge handles the squared loss only, got the loss "
+            f"{problem.loss.name!r}; choose another solver."
+        )
+    require_combined_kernel(problem, "Ridge", "choose another solver")
     logger.info(
         "squared loss, %d rows: the direct path, exact solves by Cholesky factors and "
         "Newton's method on the kernel weights",
@@ -145,14 +138,8 @@ def announce(problem: Problem) -> None:
     )
 
 
-def require_direct(problem: Problem) -> None:
-    """Raise unless exact solves are possible."""
-    _require_squared(problem)
-    _require_room(problem)
-
-
 class RidgeRounds(Resumable):
-    """The weights that are being tried, and how many factors were spent."""
+    """The state of the search: weights, and how many factors were spent."""
 
     remembered = ("done", "newton")
 
@@ -164,60 +151,21 @@ class RidgeRounds(Resumable):
         self.newton = WeightSteps(problem.norm, weights[None])
 
     def iterates(self) -> Iterator[Iterate]:
-        """One Cholesky factor each."""
         while self.done < self.max_iter:
             self.done += 1
             solved = solve_exactly(self.problem, self.newton.trial[0].copy())
             value = np.array([solved.value])
-            self.newton.advance(
-                np.array([0]),
-                value,
-                value,
-                solved.squares[None],
-                solved.curvature[None],
-            )
+            squares, curvature = solved.squares[None], solved.curvature[None]
+            self.newton.advance(np.array([0]), value, value, squares, curvature)
             yield certified_iterate(self.problem, solved)
-
-
-def _require_squared(problem: Problem) -> None:
-    if not problem.loss.is_squared:
-        raise ValueError(
-            "Ridge handles the squared loss only, got the loss "
-            f"{problem.loss.name!r}; choose another solver."
-        )
-
-
-def _require_room(problem: Problem) -> None:
-    """Exact solves hold the combined kernel of all the rows."""
-    if problem.bank.max_combined_rows < problem.n_rows:
-        raise ValueError(
-            f"Ridge holds a combined kernel of all the {problem.n_rows} rows, got "
-            f"memory for {problem.bank.max_combined_rows}; raise memory_limit or "
-            "choose another solver."
-        )
 
 
 def is_moderate(problem: Problem) -> bool:
     """Whether a Cholesky factor of all rows fits and does not take minutes."""
-    return problem.n_rows <= min(DIRECT_ROWS, problem.bank.max_combined_rows)
+    return problem.n_rows <= min(MAX_FACTOR_ROWS, problem.bank.max_combined_rows)
 
 
-def solve_exactly(problem: Problem, weights: Array) -> Solved:
-    """Coefficients, value and derivatives at these weights, by one Cholesky factor."""
-    there = direct_kernels(problem)
-    if there is not None:
-        return solve_there(problem, weights, there)
-    factor = factorize(problem, weights)
-    target = np.asarray(problem.target, dtype=np.float64)
-    coef = np.asarray(cho_solve((factor, True), target))
-    squares, curvature = _derivatives(problem.bank, coef, factor)
-    if problem.bank.dtype != np.float64:
-        squares = problem.theta_norms(coef) ** 2  # certificates are float64
-    value = 0.5 * float(np.sum(coef * target))
-    return Solved(weights, coef, value, squares, curvature)
-
-
-def certified_iterate(problem: Problem, solved: Solved) -> Iterate:
+def certified_iterate(problem: Problem, solved: RidgeSolution) -> Iterate:
     """Objective and dual bound; float64 whatever the storage."""
     coef, weights = solved.coef, solved.weights
     norms = np.sqrt(np.maximum(solved.squares, 0.0))
@@ -237,46 +185,6 @@ def certified_iterate(problem: Problem, solved: Solved) -> Iterate:
 def few_threads(n_rows: int) -> AbstractContextManager[object]:
     """One BLAS thread for small factors: threads that wait for each other cost more."""
     return one_blas_thread() if n_rows < THREADED_ROWS else nullcontext()
-
-
-def factorize(problem: Problem, weights: Array) -> Array:
-    """The lower Cholesky factor of sum_f d_f K_f + diag(1 / (C c_i))."""
-    every = np.arange(problem.n_rows)
-    matrix = np.asarray(problem.bank.combine(weights, every), dtype=np.float64)
-    matrix[every, every] += 1.0 / problem.bound
-    return positive_factor(matrix)
-
-
-def positive_factor(matrix: Array) -> Array:
-    """Cholesky's factor, written over the matrix; indefinite kernels are unmasked."""
-    try:
-        # The transpose is the same matrix, and in the order that LAPACK works on.
-        factor, _ = cho_factor(matrix.T, lower=True, overwrite_a=True)
-    except LinAlgError as error:
-        raise ValueError(INDEFINITE) from error
-    return np.asarray(factor)
-
-
-def _derivatives(bank: Bank, coef: Array, factor: Array) -> tuple[Array, Array]:
-    """||theta_f||^2 and V' M^-1 V for V = [K_f coef], summed over the outputs."""
-    squares = np.zeros(bank.n_blocks)
-    curvature = np.zeros((bank.n_blocks, bank.n_blocks))
-    n_rows, n_outputs = coef.shape
-    step = max(1, PRODUCT_BYTES // (8 * n_rows * bank.n_blocks))
-    for start in range(0, n_outputs, step):
-        part = coef[:, start : start + step]
-        products = np.asarray(bank.block_scores(part), dtype=np.float64)
-        squares += np.einsum("kfi,ik->f", products, part)
-        roots = half_solve(factor, products)
-        curvature += np.einsum("kfi,kgi->fg", roots, roots, optimize=True)
-    return squares, curvature
-
-
-def half_solve(factor: Array, products: Any) -> Array:
-    """L^-1 v for all the vectors v along the last axis."""
-    flat = products.reshape(-1, products.shape[-1])
-    roots = solve_triangular(factor, flat.T, lower=True, check_finite=False)
-    return np.asarray(roots.T.reshape(products.shape))
 
 
 def held_out_residuals(
@@ -307,7 +215,10 @@ def held_out_residuals(
     Cawley and Talbot (2004), Fast exact leave-one-out cross-validation of sparse
     least-squares support vector machines.
     """
-    solved, diagonal = _solved_with_ones(problem, weights)
+    system = ridge_system(problem, weights)
+    sides = np.hstack([problem.target, np.ones((problem.n_rows, 1))])
+    with few_threads(problem.n_rows):
+        solved, diagonal = system.solve(sides), system.inverse_diagonal()
     coef, unit = solved[:, :-1], solved[:, -1:]
     weight = problem.sample_weight[:, None]
     share = np.ones_like(weight)
@@ -319,16 +230,3 @@ def held_out_residuals(
     # Divided by D_i, so that share one gives the plain formula to the bit.
     rest = (1.0 - share) * problem.C * weight
     return np.asarray(coef / (rest + share * diagonal[:, None]))
-
-
-def _solved_with_ones(problem: Problem, weights: Array) -> tuple[Array, Array]:
-    """M^-1 [Y, 1] and the diagonal of M^-1."""
-    sides = np.hstack([problem.target, np.ones((problem.n_rows, 1))])
-    there = direct_kernels(problem)
-    if there is not None:
-        return solve_with_diagonal(problem, weights, there, sides)
-    with few_threads(problem.n_rows):
-        factor = factorize(problem, weights)
-        solved = cho_solve((factor, True), sides)
-        inverse, _ = lapack.dtrtri(factor, lower=1)
-    return solved, np.einsum("ij,ij->j", np.tril(inverse), np.tril(inverse))

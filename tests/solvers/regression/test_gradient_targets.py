@@ -11,10 +11,10 @@ from manykernels.losses import Squared
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Problem
 from manykernels.solvers.regression import ridge
-from manykernels.solvers.regression.device_targets import DeviceTargets
+from manykernels.solvers.regression.gradient_targets import GradientTargets
+from manykernels.solvers.regression.many_targets import solve_targets
 from manykernels.solvers.regression.ridge import Ridge
-from manykernels.solvers.regression.ridge_targets import solve_targets
-from manykernels.solvers.regression.targets import single
+from manykernels.solvers.regression.ridge_targets import one_target
 from tests.device.devices import every_device
 
 KERNELS = "rbf:gamma=0.05; linear@0-1; linear@2-4; rbf@2-4"
@@ -45,7 +45,7 @@ def test_every_target_is_certified_as_if_alone(device, p, dtype):
     for k, (found, expected) in enumerate(
         zip(results, solve_targets(here, Ridge(tol=1e-6)), strict=True)
     ):
-        alone = single(here, k)
+        alone = one_target(here, k)
         assert found.converged
         assert found.objective == pytest.approx(expected.objective, rel=2e-3)
         # The certificate holds for float64 kernels in the processor's memory, too.
@@ -55,15 +55,15 @@ def test_every_target_is_certified_as_if_alone(device, p, dtype):
 
 
 def test_a_sample_gives_weights_and_second_derivatives(device, monkeypatch):
-    monkeypatch.setattr(ridge, "START_ROWS", 20)
+    monkeypatch.setattr(ridge, "MIN_START_ROWS", 20)
     asked = []
-    init = DeviceTargets.__init__
+    init = GradientTargets.__init__
 
-    def noted(self, part, start, *rest):
-        asked.append((part.n_rows, start.curvature is not None))
-        init(self, part, start, *rest)
+    def noted(self, part, weights, curvature, *rest):
+        asked.append((part.n_rows, curvature is not None))
+        init(self, part, weights, curvature, *rest)
 
-    monkeypatch.setattr(DeviceTargets, "__init__", noted)
+    monkeypatch.setattr(GradientTargets, "__init__", noted)
     results = solve_targets(problem(device), Ridge(tol=1e-4, random_state=0))
     assert all(result.converged for result in results)
     assert asked == [(30, False), (120, True)]

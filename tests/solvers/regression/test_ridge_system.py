@@ -12,8 +12,12 @@ from manykernels.kernels import KernelSet, as_kernels
 from manykernels.losses import Squared
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Problem
-from manykernels.solvers.regression import device_ridge, ridge
 from manykernels.solvers.regression.ridge import Ridge, held_out_residuals
+from manykernels.solvers.regression.ridge_system import (
+    DeviceRidgeSystem,
+    ridge_system,
+    solve_exactly,
+)
 from tests.device.devices import every_device
 
 
@@ -43,11 +47,13 @@ def test_the_same_model_and_certificate(device, dtype, monkeypatch):
     assert here.duality_gap(found.model) <= 1e-5 * found.objective
 
 
-def test_outputs_in_parts(device, monkeypatch):
-    there, weights = problem(device), np.array([0.5, 0.3, 0.4])
-    whole = ridge.solve_exactly(there, weights)
-    monkeypatch.setattr(device_ridge, "PRODUCT_SHARE", 1 << 60)
-    parts = ridge.solve_exactly(there, weights)
+def test_outputs_in_parts(device):
+    one, weights = problem(device), np.array([0.5, 0.3, 0.4])
+    there = replace(one, target=np.tile(one.target, 5), n_outputs=10)
+    whole = solve_exactly(there, weights)
+    there.bank.on_device().room = 90_000  # the products of seven outputs
+    assert isinstance(ridge_system(there, weights), DeviceRidgeSystem)
+    parts = solve_exactly(there, weights)
     np.testing.assert_allclose(parts.squares, whole.squares, rtol=1e-10)
     np.testing.assert_allclose(parts.curvature, whole.curvature, rtol=1e-8)
 
@@ -69,4 +75,4 @@ def test_indefinite_kernels_are_unmasked(device):
     one = replace(problem(), bank=bank, target=np.ones((2, 1)), n_outputs=1)
     one = replace(one, sample_weight=np.ones(2))
     with pytest.raises(ValueError, match="positive semi-definite to solve the squared"):
-        ridge.solve_exactly(one, np.ones(1))
+        solve_exactly(one, np.ones(1))
