@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from sklearn.metrics.pairwise import rbf_kernel
 
 import manykernels as mk
-from manykernels.inputs.joined import JoinedTable
+from manykernels.inputs.view_table import JoinedTable
 from manykernels.kernels import KernelSet, as_kernels
 
 STRATEGIES = ("rescale", "zero", "complete")
@@ -205,9 +205,7 @@ def test_completion_takes_the_nearest_rows_of_other_views():
     second[:10] = np.nan
     model = mk.MKLClassifier("rbf", missing="complete", scale="none", random_state=0)
     model.fit({"a": first, "b": second}, cluster)
-    table = model._prepared(
-        model._reader.read(mk.Views({"a": first, "b": second}), np.ones(5, bool))
-    )
+    table = model._read_new({"a": first, "b": second})
     expected = 100.0 * cluster[:10, None]
     assert table.present == [None, None]
     np.testing.assert_allclose(table.tables[1][:10] - expected, 0.0, atol=2.0)

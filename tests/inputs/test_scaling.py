@@ -19,7 +19,7 @@ from sklearn.preprocessing import (
 
 import manykernels as mk
 from manykernels.inputs.scaling import (
-    Foreign,
+    ForeignStep,
     apply_steps,
     fit_steps,
     read_scale,
@@ -32,7 +32,10 @@ ONES = np.ones(40)
 
 
 def scaled(scale, table, copies=ONES):
-    return apply_steps(fit_steps(read_scale(scale), table, copies), table)
+    steps, found = fit_steps(read_scale(scale), table, copies)
+    again = apply_steps(steps, table)
+    assert abs(found - again).max() == 0.0
+    return found
 
 
 @pytest.mark.parametrize(
@@ -83,8 +86,8 @@ def test_impute_fills_with_the_mean_of_what_is_known():
     ids=str,
 )
 def test_known_transformers_become_plain_numbers(transformer):
-    steps = fit_steps(transformer, TABLE, ONES)
-    assert not any(isinstance(step, Foreign) for step in steps)
+    steps, _ = fit_steps(transformer, TABLE, ONES)
+    assert not any(isinstance(step, ForeignStep) for step in steps)
     expected = transformer.fit(TABLE).transform(TABLE)
     np.testing.assert_allclose(apply_steps(steps, TABLE), expected, atol=1e-12)
 
@@ -94,14 +97,14 @@ def test_a_weight_of_two_is_two_copies(word):
     copies = np.ones(40)
     copies[:7] = 2.0
     twice = np.vstack([TABLE, TABLE[:7]])
-    expected = apply_steps(fit_steps(read_scale(word), twice, np.ones(47)), TABLE)
+    expected = apply_steps(fit_steps(read_scale(word), twice, np.ones(47))[0], TABLE)
     np.testing.assert_allclose(scaled(word, TABLE, copies), expected)
 
 
 def test_rows_without_weight_are_not_looked_at():
     table, copies = TABLE.copy(), ONES.copy()
     table[0], copies[0] = 1e9, 0.0
-    expected = apply_steps(fit_steps(["standard"], TABLE[1:], ONES[1:]), table)
+    expected = apply_steps(fit_steps(["standard"], TABLE[1:], ONES[1:])[0], table)
     np.testing.assert_allclose(scaled("standard", table, copies), expected)
 
 

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 
 from manykernels import MKLClassifier
-from manykernels.inputs.data import check_table
+from manykernels.inputs.table import check_table
 from manykernels.kernels import RBF, ChiSquared, Linear, Precomputed
 from manykernels.solvers import Obscure
 

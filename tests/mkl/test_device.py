@@ -10,7 +10,7 @@ from sklearn import config_context
 from sklearn.datasets import load_digits, load_iris
 
 import manykernels as mk
-from manykernels.inputs import reading
+from manykernels.inputs import table as table_module
 from manykernels.solvers import device_blocks, working_set
 from tests.device.devices import every_device, require_torch
 
@@ -24,7 +24,7 @@ SETTINGS = {"kernels": KERNELS, "C": 5.0, "tol": 1e-3, "random_state": 0}
 def device(request, monkeypatch):
     """Every device under the name "cpu"; small blocks for small problems."""
     opened = request.param()
-    monkeypatch.setattr(reading, "open_device", lambda name: opened)
+    monkeypatch.setattr(table_module, "open_device", lambda name: opened)
     monkeypatch.setattr(working_set, "FEW_ROWS", 0)
     monkeypatch.setattr(device_blocks, "BLOCK", 64)
     return opened

@@ -8,7 +8,7 @@ from sklearn.datasets import load_diabetes, load_iris
 
 import manykernels as mk
 from manykernels.banks.device import DeviceBank, stack
-from manykernels.inputs import reading
+from manykernels.inputs import table as table_module
 from tests.device.devices import every_device
 
 X, Y = load_iris(return_X_y=True)
@@ -22,7 +22,7 @@ COMBINE = DeviceBank.combine
 def device(request, monkeypatch):
     """Every device under the name "cpu"; kernel values must not leave it."""
     opened = request.param()
-    monkeypatch.setattr(reading, "open_device", lambda name: opened)
+    monkeypatch.setattr(table_module, "open_device", lambda name: opened)
     for left in ("combine", "rows"):
         monkeypatch.setattr(DeviceBank, left, None)
     return opened

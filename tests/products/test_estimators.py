@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 import manykernels as mk
 from manykernels import PolynomialMKLClassifier, PolynomialMKLRegressor
 from manykernels.compare import HierarchicalKernelLearning, PolynomialKernelLearning
-from manykernels.inputs import data as tables
+from manykernels.inputs import table as tables
 from manykernels.kernels import RBF, Linear
 from manykernels.products import (
     ColumnGeneration,
@@ -410,13 +410,13 @@ def test_a_blend_with_other_folds():
 
 def test_X_is_checked_once(monkeypatch):
     calls = []
-    check = tables.validate_data
+    check = tables.check_array
 
     def counted(*args, **options):
         calls.append(options)
         return check(*args, **options)
 
-    monkeypatch.setattr(tables, "validate_data", counted)
+    monkeypatch.setattr(tables, "check_array", counted)
     fitted = PolynomialMKLRegressor(C=1.0, degree=2).fit(X, Y)
     assert len(calls) == 1
     fitted.predict(X)

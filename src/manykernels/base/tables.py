@@ -49,3 +49,12 @@ def table_columns(table: Any, index: Selection) -> Any:
 
 def _listed(index: Selection) -> Any:
     return index if isinstance(index, slice) else index.tolist()
+
+
+def is_number(cell: Any) -> bool:
+    """Whether NumPy makes a float of a cell; None becomes NaN."""
+    try:
+        float(0.0 if cell is None else cell)
+    except (TypeError, ValueError):
+        return False
+    return True

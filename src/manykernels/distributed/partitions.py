@@ -9,7 +9,7 @@ from typing import Any
 import dask.array as da
 import numpy as np
 
-from manykernels.inputs.foreign import is_partitioned
+from manykernels.inputs.wrappers import is_partitioned
 
 
 @dataclass(frozen=True)

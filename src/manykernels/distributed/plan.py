@@ -7,7 +7,6 @@ import logging
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import partial
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -158,13 +157,13 @@ class Plan:
         """Raise where sampled rows are no numbers, with the number of the partition."""
         shell, specs = shell_of(self.estimator), self.estimator._specs(tables[0])
         for number, rows in zip(numbers, tables, strict=True):
-            in_partition(number, partial(shell._check_X, specs=specs), rows, True)
+            in_partition(number, shell._read_training, rows, specs)
 
     def _fit_kernels(self, sample: Sample) -> KernelSet:
         """Kernels of the sample, as a fit on these rows alone would have them."""
         estimator = self.estimator
         specs = estimator._specs(sample.X)
-        X = estimator._check_X(sample.X, reset=True, min_rows=2, specs=specs)
+        X = estimator._read_training(sample.X, specs, min_rows=2)
         kept = self.targets.code(sample.y, sample.weight).kept
         weight = row_weight(count_rows(X), kept, sample.weight)
         storage = Storage.of(estimator.storage, estimator._precision)

@@ -62,9 +62,8 @@ class FeatureReader:
 
     def features(self, table: Any) -> Values:
         """Phi of some rows, all kernels side by side."""
-        checked = self.estimator._check_X(table, reset=False)
-        ready = self.estimator._prepared(checked)
-        out = np.empty((checked.shape[0], self.n_columns), self.kernels.dtype)
+        ready = self.estimator._read_new(table)
+        out = np.empty((ready.shape[0], self.n_columns), self.kernels.dtype)
         start = 0
         for phi in self.kernels.new_features(ready):
             stop = start + phi.shape[1]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from manykernels.inputs.parameters import Whole
-from manykernels.inputs.reader import ViewReader
+from manykernels.inputs.view_table import ViewReader
 from manykernels.inputs.views import are_views, as_views
 from manykernels.kernels import Kernel, as_kernels
 from manykernels.kernels.columns import exact

@@ -1,4 +1,4 @@
-"""What a model does to the numbers of its views before any kernel reads them."""
+"""What becomes of the numbers of X before kernels read them: scales, missing views."""
 
 from __future__ import annotations
 
@@ -11,50 +11,154 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.metrics.pairwise import rbf_kernel
 
 from manykernels.base.stored import (
     TEXTS,
+    Count,
     Floats,
     ListOf,
     Maybe,
     OneOf,
     Part,
+    Real,
+    Table,
     Wholes,
     require_all,
     storable,
 )
-from manykernels.inputs.joined import JoinedTable
-from manykernels.inputs.missing import (
-    STRATEGIES,
-    Completion,
-    rows_without_views,
-    stretched,
-)
 from manykernels.inputs.scaling import (
-    STEPS,
+    SAVED_STEPS,
     Shift,
     Step,
     apply_steps,
     fit_steps,
-    read_scale,
     require_plain,
 )
-from manykernels.kernels.widths import row_copies
+from manykernels.inputs.view_table import JoinedTable
+from manykernels.kernels.widths import distance_quantile, inverse, row_copies
+
+MISSING_STRATEGIES = ("rescale", "zero", "complete", "refuse")
 
 logger = logging.getLogger(__name__)
 
 
 @storable(
+    tables=ListOf(Table("rows", None), "views"),
+    has=Wholes("rows", "views", low=0, below=2),
+    gammas=ListOf(Real(low=0.0), "views"),
+    neighbors=Count(low=1),
+)
+@dataclass
+class Completion:
+    r"""A view that a row lacks, as the mean of its nearest rows that have it.
+
+    Rows are near where the views that both have are alike: by the mean over these of
+    :math:`\exp(-\|x - y\|^2 / m)`, with m the median squared distance in a view.
+
+    Attributes
+    ----------
+    tables : list of arrays or CSR matrices
+        The training rows, one table per view.
+    has : int array of shape (rows, views)
+        1 where a row has a view.
+    gammas : list of float
+        1 / m for every view.
+    neighbors : int
+        How many rows a mean is over.
+    """
+
+    tables: list[Any]
+    has: np.ndarray
+    gammas: list[float]
+    neighbors: int = 10
+
+    @classmethod
+    def fit(cls, table: JoinedTable, copies: np.ndarray) -> Completion:
+        """Remember the rows and choose the widths."""
+        every = np.ones(table.shape[0], dtype=bool)
+        has = np.column_stack([every if p is None else p for p in table.present])
+        gammas = []
+        for values, mask in zip(table.tables, has.T, strict=True):
+            median, _ = distance_quantile(values, copies * mask, "sqeuclidean", 0.5)
+            gammas.append(float(inverse(median)))
+        kept = copies > 0.0
+        tables = [values[kept] for values in table.tables]
+        return cls(tables, has[kept].astype(np.int64), gammas)
+
+    def apply(self, table: JoinedTable) -> JoinedTable:
+        """The table with all views that can be completed; others stay absent."""
+        tables, present = list(table.tables), list(table.present)
+        for v, mask in enumerate(table.present):
+            if mask is None or mask.all():
+                continue
+            lacking = np.flatnonzero(~mask)
+            weights = self._weights(table, lacking, v)
+            near = weights.any(axis=1)
+            tables[v] = _with_rows(
+                tables[v], lacking[near], weights[near], self.tables[v]
+            )
+            completed = mask.copy()
+            completed[lacking[near]] = True
+            present[v] = None if completed.all() else completed
+        return replace(table, tables=tables, present=present)
+
+    def _weights(self, table: JoinedTable, rows: np.ndarray, view: int) -> np.ndarray:
+        """How much each training row counts in the mean, shape (rows, training)."""
+        total = np.zeros((len(rows), len(self.has)))
+        shared = np.zeros_like(total)
+        for v, values in enumerate(self.tables):
+            if v == view:
+                continue
+            mask = table.present[v]
+            has = np.ones(len(rows)) if mask is None else mask[rows].astype(float)
+            both = np.outer(has, self.has[:, v])
+            alike = rbf_kernel(table.tables[v][rows], values, gamma=self.gammas[v])
+            total += both * alike
+            shared += both
+        alike = np.divide(total, shared, out=np.zeros_like(total), where=shared > 0.0)
+        alike *= self.has[:, view]
+        few = min(self.neighbors, alike.shape[1])
+        least = np.partition(alike, -few, axis=1)[:, [-few]]
+        return _shares(np.where(alike >= least, alike, 0.0))
+
+    def require_sound(self) -> None:
+        agree = {"rows": len({t.shape[0] for t in self.tables} | {len(self.has)}) == 1}
+        require_all("Completion", agree)
+
+
+def _shares(weights: np.ndarray) -> np.ndarray:
+    total = weights.sum(axis=1, keepdims=True)
+    return np.divide(weights, total, out=np.zeros_like(weights), where=total > 0.0)
+
+
+def _with_rows(table: Any, rows: np.ndarray, weights: np.ndarray, source: Any) -> Any:
+    """A table whose rows at some positions are weighted means of other rows."""
+    if not sp.issparse(table):
+        out = np.array(table)
+        out[rows] = weights @ source
+        return out
+    keep = np.ones(table.shape[0])
+    keep[rows] = 0.0
+    put = sp.csr_array(
+        (np.ones(len(rows)), (rows, np.arange(len(rows)))),
+        shape=(table.shape[0], len(rows)),
+    )
+    means = sp.csr_array(weights) @ sp.csr_array(source)
+    return sp.csr_array(sp.diags_array(keep) @ table + put @ means)
+
+
+@storable(
     names=TEXTS,
-    steps=ListOf(ListOf(Part(*STEPS))),
+    steps=ListOf(ListOf(Part(*SAVED_STEPS))),
     blanks=ListOf(Floats(None)),
-    missing=OneOf(*STRATEGIES),
+    missing=OneOf(*MISSING_STRATEGIES),
     completion=Maybe(Part(Completion)),
     counts=Wholes(None, low=0),
 )
 @dataclass
 class Preparation:
-    """Scaling of every view, and what becomes of rows that lack one.
+    """Scaling of one table, or of every view and for rows that lack one.
 
     Attributes
     ----------
@@ -63,9 +167,9 @@ class Preparation:
     steps : list of lists
         The scaling of every view, see :mod:`manykernels.inputs.scaling`.
     blanks : list of arrays
-        What stands in a dense row that lacks the view; no kernel sees it.
+        Stands in a dense row that lacks the view; kernels ignore it.
     missing : str
-        See :data:`manykernels.inputs.missing.STRATEGIES`.
+        One of `MISSING_STRATEGIES`.
     completion : Completion or None
     counts : int array
         Training rows that have each view.
@@ -79,101 +183,89 @@ class Preparation:
     counts: np.ndarray
 
     @classmethod
-    def fit(
-        cls, table: JoinedTable, scale: Any, missing: str, weight: np.ndarray
+    def fit_table(
+        cls, table: Any, wanted: Any, weight: np.ndarray
+    ) -> tuple[Preparation, Any]:
+        """Fit the scale of one table on rows of positive weight, and apply it."""
+        copies = row_copies(weight, len(weight))
+        steps, scaled = fit_steps(wanted, table, copies)
+        _require_usable(scaled, table)
+        count = np.array([np.count_nonzero(weight)])
+        prepared = cls([""], [steps], [np.zeros(0)], "rescale", None, count)
+        prepared._log_constants()
+        return prepared, scaled
+
+    @classmethod
+    def fit_views(
+        cls, table: JoinedTable, wanted: Any, missing: str, weight: np.ndarray
     ) -> tuple[Preparation, JoinedTable]:
-        """Fit on the rows of positive weight; also the prepared table."""
-        empty = [row for row in rows_without_views(table) if weight[row] > 0.0]
-        if empty:
-            raise ValueError(
-                f"every training row must have some view, got none for row {empty[0]}, "
-                f"and {len(empty)} such in all; drop them."
-            )
-        copies, wanted = row_copies(weight, len(weight)), _by_view(scale, table.names)
+        """Fit on rows of positive weight; also the table as kernels shall read it."""
+        _require_some_view(table, weight)
+        copies, by_view = row_copies(weight, len(weight)), _by_view(wanted, table.names)
         steps: list[list[Step]] = []
-        blanks, counts = [], []
+        blanks, counts, scaled = [], [], []
         for v, name in enumerate(table.names):
-            here = table.present[v]
-            own = copies if here is None else copies * here
-            counts.append(int(np.count_nonzero(own)))
-            blanks.append(np.zeros(0))
-            if v in table.unread:
-                steps.append([])
-                continue
-            if counts[-1] == 0:
-                raise ValueError(
-                    f"view {name!r} must be there for some training row, got none; "
-                    "leave it out."
-                )
-            with _in_view(name):
-                steps.append(fit_steps(wanted[name], table.tables[v], own))
-        found = cls(list(table.names), steps, blanks, missing, None, np.array(counts))
-        found._log_constants()
-        scaled = found._scaled(table)
-        for v, values in enumerate(scaled.tables):
-            if not sp.issparse(values):
-                here = scaled.present[v]
-                kept = weight > 0.0 if here is None else (weight > 0.0) & here
-                blank = np.zeros(values.shape[1])
-                unread = v in table.unread
-                found.blanks[v] = blank if unread else values[kept].mean(axis=0)
+            rows = _RowsOfView(table.tables[v], table.present[v])
+            counted = copies if rows.mask is None else copies * rows.mask
+            counts.append(int(np.count_nonzero(counted)))
+            out, own = rows.values, list[Step]()
+            if v not in table.unread:
+                _require_training_row(name, counts[-1])
+                with _in_view(name):
+                    own, out = fit_steps(by_view[name], out, counted[rows.index])
+                    _require_usable(out, rows.values)
+            steps.append(own)
+            scaled.append(rows.put_back(out))
+            blanks.append(_mean_row(scaled[-1], counted))
+        prepared = cls(
+            list(table.names), steps, blanks, missing, None, np.array(counts)
+        )
+        prepared._log_constants()
+        whole = prepared._filled(replace(table, tables=scaled))
         if missing == "complete":
-            found.completion = Completion.fit(found._filled(scaled), copies)
-        return found, found._present(scaled)
+            prepared.completion = Completion.fit(whole, copies)
+        return prepared, prepared._with_missing(whole)
 
-    def apply(self, table: JoinedTable) -> JoinedTable:
-        """New rows as the kernels shall see them."""
-        return self._present(self._scaled(table))
-
-    def _scaled(self, table: JoinedTable) -> JoinedTable:
-        """Every view scaled; rows that lack it are left at NaN."""
-        tables = []
+    def apply(self, table: Any) -> Any:
+        """New rows as the kernels shall read them."""
+        if not isinstance(table, JoinedTable):
+            scaled = apply_steps(self.steps[0], table)
+            _require_usable(scaled, table)
+            return scaled
+        scaled = []
         for v, name in enumerate(self.names):
-            with _in_view(name):
-                tables.append(self._scale(v, table.tables[v], table.present[v]))
-        return replace(table, tables=tables)
-
-    def _scale(self, v: int, values: Any, here: np.ndarray | None) -> Any:
-        steps = self.steps[v]
-        if here is None or sp.issparse(values):
-            out = apply_steps(steps, values)
-        else:
-            out = np.full(values.shape, np.nan)
-            if here.any():
-                out[here] = apply_steps(steps, values[here])
-        if out.shape != values.shape:
-            raise ValueError(
-                f"scale must keep the columns of a view, got {out.shape[1]} of "
-                f"{values.shape[1]}; transform the view before fit."
-            )
-        if here is None or sp.issparse(out):  # rows of which would be a copy
-            _require_finite(out, values)
-        else:
-            _require_finite(out[here], values[here])
-        return out
+            rows = _RowsOfView(table.tables[v], table.present[v])
+            out = rows.values
+            if out.shape[0]:
+                with _in_view(name):
+                    out = apply_steps(self.steps[v], out)
+                    _require_usable(out, rows.values)
+            scaled.append(rows.put_back(out))
+        return self._with_missing(self._filled(replace(table, tables=scaled)))
 
     def _filled(self, table: JoinedTable) -> JoinedTable:
-        """No NaN any more: what is absent holds some numbers that nobody sees."""
+        """Replace absent rows by the view's mean; kernels ignore them."""
         tables = list(table.tables)
-        for v, here in enumerate(table.present):
-            if here is not None and not sp.issparse(tables[v]):
-                tables[v] = np.where(here[:, None], tables[v], self.blanks[v])
+        for v, mask in enumerate(table.present):
+            if mask is not None and not sp.issparse(tables[v]):
+                tables[v] = np.where(mask[:, None], tables[v], self.blanks[v])
         return replace(table, tables=tables)
 
-    def _present(self, table: JoinedTable) -> JoinedTable:
-        """The chosen way with rows that lack a view."""
-        table = self._filled(table)
+    def _with_missing(self, table: JoinedTable) -> JoinedTable:
+        """The chosen strategy for rows that lack a view."""
         if self.missing == "refuse":
             _require_all_views(table)
         if self.completion is not None:
             table = self.completion.apply(table)
-        return table if self.missing == "zero" else stretched(table)
+        return table if self.missing == "zero" else rescale_present_views(table)
 
     def _log_constants(self) -> None:
-        """One line per view about columns that are the same in all rows."""
+        """Log per view how many columns are the same in all rows."""
         for name, steps in zip(self.names, self.steps, strict=True):
-            fixed = [step for step in steps if isinstance(step, Shift)]
-            count = sum(int(np.sum(step.factor == 0.0)) for step in fixed)
+            count = 0
+            for step in steps:
+                if isinstance(step, Shift):
+                    count += int(np.sum(step.factor == 0.0))
             if count:
                 where = f"view {name!r}" if name else "the table"
                 logger.info("%s: %d constant or unread columns ignored", where, count)
@@ -184,7 +276,6 @@ class Preparation:
             require_plain(steps, name)
 
     def require_sound(self) -> None:
-        """As many of everything as there are views, with as many columns."""
         n = len(self.names)
         complete = self.completion is not None
         agree = {
@@ -196,7 +287,7 @@ class Preparation:
         require_all("Preparation", agree)
 
     def fits(self, widths: list[int]) -> bool:
-        """Whether scaling and completion know as many columns as the views have."""
+        """Whether scaling and completion are for as many columns as the views have."""
         known = all(
             step.n_columns in (None, width)
             for steps, width in zip(self.steps, widths, strict=True)
@@ -212,8 +303,8 @@ class Preparation:
 
 
 def warn_of_empty(table: JoinedTable) -> None:
-    """Warn where nothing is known of a new row."""
-    empty = rows_without_views(table)
+    """Warn where new rows lack every view."""
+    empty = table.rows_without_views()
     if empty:
         warnings.warn(
             f"Row {empty[0]} lacks every view, and {len(empty)} such in all: nothing "
@@ -223,9 +314,59 @@ def warn_of_empty(table: JoinedTable) -> None:
         )
 
 
-def _by_view(scale: Any, names: list[str]) -> Mapping[str, Any]:
-    """What is wanted for every view."""
-    wanted = read_scale(scale)
+def rescale_present_views(table: JoinedTable) -> JoinedTable:
+    r"""Rows times :math:`\sqrt{V / V_i}`, where row i has :math:`V_i` of V views.
+
+    The mean over the views of a row's values with itself is then the same for all.
+    """
+    present = table.present_of_read
+    if all(mask is None for mask in present):
+        return table
+    every = np.ones(table.shape[0], dtype=bool)
+    counts = np.sum([every if p is None else p for p in present], axis=0)
+    share = np.maximum(counts, 1) / len(present)
+    return replace(table, stretch=1.0 / np.sqrt(share))
+
+
+class _RowsOfView:
+    """The rows that have a view; all of a sparse table, whose other rows are empty."""
+
+    def __init__(self, table: Any, mask: np.ndarray | None) -> None:
+        self.mask = mask
+        self.index: Any = slice(None)
+        self.values, self._shape = table, table.shape
+        if mask is not None and not sp.issparse(table):
+            self.index, self.values = mask, table[mask]
+
+    def put_back(self, values: Any) -> Any:
+        """Values of these rows at their places, NaN in the others."""
+        if isinstance(self.index, slice):
+            return values
+        out = np.full(self._shape, np.nan)
+        out[self.index] = values
+        return out
+
+
+def _mean_row(table: Any, counted: np.ndarray) -> np.ndarray:
+    """The mean of the rows that count; zeros where no row does."""
+    if sp.issparse(table):
+        return np.zeros(0)
+    kept = counted > 0.0
+    if not kept.any():
+        return np.zeros(table.shape[1])
+    return np.asarray(table[kept].mean(axis=0))
+
+
+def _require_training_row(view: str, count: int) -> None:
+    if count == 0:
+        raise ValueError(
+            f"view {view!r} must be there for some training row, got none; leave it "
+            "out."
+        )
+
+
+def _by_view(wanted: Any, names: list[str]) -> Mapping[str, Any]:
+    """The scale of every view."""
     if not isinstance(wanted, Mapping):
         return dict.fromkeys(names, wanted)
     unknown = sorted(set(wanted) - set(names))
@@ -248,8 +389,13 @@ def _in_view(view: str) -> Iterator[None]:
         raise type(error)(f"view {view!r}: {error}") from error
 
 
-def _require_finite(values: Any, given: Any) -> None:
-    """Raise where scaled numbers are none, because those given are not, or overflow."""
+def _require_usable(values: Any, given: Any) -> None:
+    """Raise where scaled values are not finite, or have another number of columns."""
+    if values.shape != given.shape:
+        raise ValueError(
+            f"scale must keep the columns of a view, got {values.shape[1]} of "
+            f"{given.shape[1]}; transform the view before fit."
+        )
     scaled = _bad_rows(values)
     if not scaled:
         return
@@ -273,11 +419,20 @@ def _bad_rows(values: Any) -> int:
     return int(bad.any(axis=1).sum()) if bad.ndim == 2 else int(bad.sum())
 
 
+def _require_some_view(table: JoinedTable, weight: np.ndarray) -> None:
+    empty = [row for row in table.rows_without_views() if weight[row] > 0.0]
+    if empty:
+        raise ValueError(
+            f"every training row must have some view, got none for row {empty[0]}, "
+            f"and {len(empty)} such in all; drop them."
+        )
+
+
 def _require_all_views(table: JoinedTable) -> None:
-    for v, (name, here) in enumerate(zip(table.names, table.present, strict=True)):
-        if here is not None and v not in table.unread:
+    for v, (name, mask) in enumerate(zip(table.names, table.present, strict=True)):
+        if mask is not None and v not in table.unread:
             raise ValueError(
                 "missing='refuse' needs all views of all rows, got "
-                f"{int((~here).sum())} rows that lack {name!r}; drop them, or choose "
+                f"{int((~mask).sum())} rows that lack {name!r}; drop them, or choose "
                 "missing='rescale' or 'complete'."
             )

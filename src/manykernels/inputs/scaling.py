@@ -13,10 +13,6 @@ from sklearn.base import clone
 from manykernels.base.quoted import quoted
 from manykernels.base.stored import Floats, storable
 
-NONE = ("none",)
-# What "auto" means for a view: dense, counts, and other sparse numbers.
-DENSE, COUNTS, SPARSE = ("standard",), ("log1p", "unit"), ("unit",)
-
 
 @storable(center=Floats("columns"), factor=Floats("columns"))
 @dataclass
@@ -30,14 +26,12 @@ class Shift:
     factor: np.ndarray
 
     def apply(self, table: Any) -> Any:
-        """New numbers of the same form."""
         if sp.issparse(table):
             return _times(table, self.factor)
         return (table - self.center) * self.factor
 
     @property
     def n_columns(self) -> int:
-        """Columns that it knows."""
         return len(self.factor)
 
 
@@ -49,16 +43,12 @@ class Fill:
     values: np.ndarray
 
     def apply(self, table: Any) -> Any:
-        """The table without NaN."""
-        return (
-            table
-            if sp.issparse(table)
-            else np.where(np.isnan(table), self.values, table)
-        )
+        if sp.issparse(table):
+            return table
+        return np.where(np.isnan(table), self.values, table)
 
     @property
     def n_columns(self) -> int:
-        """Columns that it knows."""
         return len(self.values)
 
 
@@ -70,12 +60,10 @@ class InverseFrequency:
     idf: np.ndarray
 
     def apply(self, table: Any) -> Any:
-        """Weighted counts."""
         return _times(table, self.idf) if sp.issparse(table) else table * self.idf
 
     @property
     def n_columns(self) -> int:
-        """Columns that it knows."""
         return len(self.idf)
 
 
@@ -87,13 +75,7 @@ class LogOnePlus:
     n_columns = None
 
     def apply(self, table: Any) -> Any:
-        """New numbers of the same form."""
-        values = table.data if sp.issparse(table) else table
-        if values.size and not np.nanmin(values) >= 0.0:
-            raise ValueError(
-                "scale='log1p' needs values that are not negative, got "
-                f"{np.nanmin(values):.4g}; choose another scale for this view."
-            )
+        _require_nonnegative(table, "log1p", "values that are not negative")
         return table.log1p() if sp.issparse(table) else np.log1p(table)
 
 
@@ -105,7 +87,6 @@ class UnitRows:
     n_columns = None
 
     def apply(self, table: Any) -> Any:
-        """New numbers of the same form."""
         if sp.issparse(table):
             squares = np.asarray(table.multiply(table).sum(axis=1)).ravel()
         else:
@@ -117,20 +98,25 @@ class UnitRows:
 
 
 @dataclass
-class Foreign:
+class ForeignStep:
     """A fitted transformer of another library, which no file can hold."""
 
     transformer: Any
     n_columns = None
 
     def apply(self, table: Any) -> Any:
-        """What the transformer makes of the table."""
         out = self.transformer.transform(table)
         return sp.csr_array(out) if sp.issparse(out) else np.asarray(out, dtype=float)
 
 
-Step: TypeAlias = Shift | Fill | InverseFrequency | LogOnePlus | UnitRows | Foreign
-STEPS = (Shift, Fill, InverseFrequency, LogOnePlus, UnitRows)  # that files may hold
+Step: TypeAlias = Shift | Fill | InverseFrequency | LogOnePlus | UnitRows | ForeignStep
+SAVED_STEPS = (
+    Shift,
+    Fill,
+    InverseFrequency,
+    LogOnePlus,
+    UnitRows,
+)  # that files may hold
 
 
 # --- steps by name, fitted on rows that count as some copies of themselves ------------
@@ -139,7 +125,7 @@ STEPS = (Shift, Fill, InverseFrequency, LogOnePlus, UnitRows)  # that files may 
 def _standard(table: Any, copies: np.ndarray) -> Step:
     """Mean 0 and variance 1 in every column."""
     shares = copies / copies.sum()
-    # Squares of the largest and smallest numbers are none: units of one come first.
+    # Squares of the largest and smallest numbers overflow: scale them to one before.
     largest = abs(table).max(axis=0)
     size = np.ravel(largest.toarray() if sp.issparse(largest) else largest)
     unit = np.where(size > 0.0, size, 1.0)
@@ -174,21 +160,17 @@ def _impute(table: Any, copies: np.ndarray) -> Step:
     """The mean of every column in place of NaN."""
     if sp.issparse(table):
         return Fill(np.zeros(table.shape[1]))
-    known = ~np.isnan(table) * copies[:, None]
-    total = known.sum(axis=0)
-    sums = (np.nan_to_num(table) * known).sum(axis=0)
+    counted = ~np.isnan(table) * copies[:, None]
+    total = counted.sum(axis=0)
+    sums = (np.nan_to_num(table) * counted).sum(axis=0)
     return Fill(np.divide(sums, total, out=np.zeros_like(sums), where=total > 0.0))
 
 
 def _frequencies(table: Any, copies: np.ndarray) -> Step:
-    values = table.data if sp.issparse(table) else table
-    if values.size and not np.nanmin(values) >= 0.0:
-        raise ValueError(
-            "scale='tfidf' needs counts, which are not negative, got "
-            f"{np.nanmin(values):.4g}; choose another scale for this view."
-        )
-    found = np.asarray(copies @ (table != 0)).ravel()
-    return InverseFrequency(np.log((1.0 + copies.sum()) / (1.0 + found)) + 1.0)
+    _require_nonnegative(table, "tfidf", "counts, which are not negative")
+    rows_with_word = np.asarray(copies @ (table != 0)).ravel()
+    idf = np.log((1.0 + copies.sum()) / (1.0 + rows_with_word)) + 1.0
+    return InverseFrequency(idf)
 
 
 def _log(table: Any, copies: np.ndarray) -> Step:
@@ -199,8 +181,8 @@ def _unit(table: Any, copies: np.ndarray) -> Step:
     return UnitRows()
 
 
-Fit: TypeAlias = Callable[[Any, np.ndarray], Step]
-WORDS: Mapping[str, tuple[Fit, ...]] = {
+StepFitter: TypeAlias = Callable[[Any, np.ndarray], Step]
+SCALE_WORDS: Mapping[str, tuple[StepFitter, ...]] = {
     "none": (),
     "standard": (_standard,),
     "robust": (_robust,),
@@ -227,40 +209,50 @@ def read_scale(scale: Any) -> Any:
     if scale == "auto" if isinstance(scale, str) else False:
         return None
     words = [w.strip() for w in scale.split("+")] if isinstance(scale, str) else []
-    if isinstance(scale, str) and all(word in WORDS for word in words):
+    if isinstance(scale, str) and all(word in SCALE_WORDS for word in words):
         return words
     transforms = hasattr(scale, "fit") and hasattr(scale, "transform")
     if transforms and not isinstance(scale, type):
         return scale
     raise ValueError(
-        f"scale must be 'auto', some of {', '.join(map(repr, WORDS))} joined by '+', a "
-        f"transformer, or a dict of these by view, got {quoted(scale)}; choose one of "
-        "these."
+        f"scale must be 'auto', some of {', '.join(map(repr, SCALE_WORDS))} joined by "
+        f"'+', a transformer, or a dict of these by view, got {quoted(scale)}; choose "
+        "one of these."
     )
 
 
-def fit_steps(wanted: Any, table: Any, copies: np.ndarray) -> list[Step]:
-    """The steps that a scale stands for, each fitted on what the last one leaves.
+def fit_steps(wanted: Any, table: Any, copies: np.ndarray) -> tuple[list[Step], Any]:
+    """The steps that a scale stands for, and the table that they leave.
 
-    Rows with no copies are not looked at.
+    Every step is fitted on what the last one leaves, on rows with copies only.
+
+    Examples
+    --------
+    >>> _, table = fit_steps(["minmax"], np.array([[1.0], [3.0], [5.0]]), [1, 1, 0])
+    >>> table.ravel().tolist()
+    [0.0, 1.0, 2.0]
     """
-    if wanted is None:
-        wanted = _automatic(table)
-    if not isinstance(wanted, list | tuple):
-        return _from_transformer(wanted, table, copies)
-    steps: list[Step] = []
+    wanted = _automatic(table) if wanted is None else wanted
+    copies = np.asarray(copies)
     kept = copies > 0.0
-    table, copies = table[kept], copies[kept]
-    for fit in (fit for word in wanted for fit in WORDS[word]):
-        steps.append(fit(table, copies))
-        table = steps[-1].apply(table)
-    return steps
+    if not isinstance(wanted, list | tuple):
+        steps = _from_transformer(wanted, table[kept])
+        return steps, apply_steps(steps, table)
+    steps = []
+    for word in wanted:
+        for fit in SCALE_WORDS[word]:
+            # Rows without copies may hold anything: no step looks at them.
+            rows = table if kept.all() else table[kept]
+            steps.append(fit(rows, copies[kept]))
+            table = steps[-1].apply(table)
+    return steps, table
 
 
 def _automatic(table: Any) -> tuple[str, ...]:
+    """The scale "auto" of a view: dense numbers, counts, other sparse numbers."""
     if not sp.issparse(table):
-        return DENSE
-    return COUNTS if table.data.min(initial=0.0) >= 0.0 else SPARSE
+        return ("standard",)
+    return ("log1p", "unit") if table.data.min(initial=0.0) >= 0.0 else ("unit",)
 
 
 def apply_steps(steps: list[Step], table: Any) -> Any:
@@ -273,9 +265,9 @@ def apply_steps(steps: list[Step], table: Any) -> Any:
 # --- transformers of scikit-learn -----------------------------------------------------
 
 
-def _from_transformer(transformer: Any, table: Any, copies: np.ndarray) -> list[Step]:
-    """A transformer fitted on the rows, as plain numbers where it is a known one."""
-    fitted = clone(transformer).fit(table[copies > 0.0])
+def _from_transformer(transformer: Any, rows: Any) -> list[Step]:
+    """A transformer fitted on some rows, as plain numbers where its class allows."""
+    fitted = clone(transformer).fit(rows)
     parts = [step for _, step in fitted.steps] if hasattr(fitted, "steps") else [fitted]
     steps: list[Step] = []
     for part in parts:
@@ -310,13 +302,13 @@ def _as_plain(fitted: Any) -> list[Step]:
         return [UnitRows()]
     if known and name == "FunctionTransformer" and fitted.func is np.log1p:
         return [LogOnePlus()]
-    return [Foreign(fitted)]
+    return [ForeignStep(fitted)]
 
 
 def require_plain(steps: list[Step], view: str) -> None:
     """Raise where a step is an object that a file cannot hold."""
     for step in steps:
-        if isinstance(step, Foreign):
+        if isinstance(step, ForeignStep):
             raise TypeError(
                 "expected a scale that can be saved as data, got "
                 f"{type(step.transformer).__name__} for view {view!r}; choose words "
@@ -328,6 +320,15 @@ def require_plain(steps: list[Step], view: str) -> None:
 # --- helpers --------------------------------------------------------------------------
 
 
+def _require_nonnegative(table: Any, word: str, wanted: str) -> None:
+    values = table.data if sp.issparse(table) else table
+    if values.size and not np.nanmin(values) >= 0.0:
+        raise ValueError(
+            f"scale={word!r} needs {wanted}, got "
+            f"{np.nanmin(values):.4g}; choose another scale for this view."
+        )
+
+
 def _times(table: Any, factor: np.ndarray) -> Any:
     """Columns of a sparse table times their factors."""
     return sp.csr_array(table @ sp.diags_array(factor))
@@ -335,7 +336,7 @@ def _times(table: Any, factor: np.ndarray) -> Any:
 
 def _inverse(spread: np.ndarray, size: np.ndarray) -> np.ndarray:
     """1 / spread; 0 for a column that is constant up to rounding."""
-    real = spread > 1e-14 * size
+    real = spread > 1e-14 * size  # some units of the last place of float64
     return np.divide(1.0, spread, out=np.zeros_like(spread), where=real)
 
 
@@ -352,6 +353,6 @@ def _quantile(table: np.ndarray, copies: np.ndarray, q: float) -> np.ndarray:
     """The smallest value of a column that a share q of the rows does not exceed."""
     order = np.argsort(table, axis=0, kind="stable")
     ends = np.cumsum(copies[order], axis=0) / copies.sum()
-    first = np.argmax(ends >= q - 1e-12, axis=0)
+    first = np.argmax(ends >= q - 1e-12, axis=0)  # sums of copies are rounded
     every = np.arange(table.shape[1])
     return np.asarray(table[order[first, every], every])

@@ -8,7 +8,6 @@ from typing import Any
 from manykernels.banks import Storage
 from manykernels.base.machine import parse_bytes
 from manykernels.device import read_device
-from manykernels.inputs.missing import STRATEGIES
 from manykernels.inputs.parameters import (
     MODERATE,
     ClassWeights,
@@ -22,6 +21,7 @@ from manykernels.inputs.parameters import (
     Whole,
     read_approximation,
 )
+from manykernels.inputs.preparation import MISSING_STRATEGIES
 from manykernels.inputs.scaling import read_scale
 from manykernels.losses import (
     EpsilonInsensitive,
@@ -84,7 +84,7 @@ SHARED: Rules = {
     "psd": OneOf("check", "clip", "skip"),
     "nugget": OneOf("shared", None),
     "scale": ReadBy(read_scale),
-    "missing": OneOf(*STRATEGIES),
+    "missing": OneOf(*MISSING_STRATEGIES),
     "approximate": ReadBy(read_approximation, optional=True),
     "storage": ReadBy(Storage.of, words=("auto",)),
     "memory_limit": ReadBy(parse_bytes, optional=True),

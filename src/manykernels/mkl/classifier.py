@@ -22,15 +22,18 @@ from manykernels.base.stored import (
 )
 from manykernels.base.tables import count_rows
 from manykernels.inputs import reporting
-from manykernels.inputs.data import require_finite_scores
-from manykernels.inputs.foreign import as_it_came, is_partitioned
 from manykernels.inputs.parameters import (
     ReadBy,
     Rules,
     check_parameters,
     draw_seed,
 )
-from manykernels.inputs.whole import whole_or_nothing
+from manykernels.inputs.table import require_finite_scores
+from manykernels.inputs.wrappers import (
+    is_partitioned,
+    return_as_input_type,
+    rollback_on_error,
+)
 from manykernels.losses import Loss
 from manykernels.mkl.calibration import Temperature, calibrate_later, uncalibrated
 from manykernels.mkl.choices import CLASS_LOSSES, CLASS_SOLVERS, CLASSIFIER
@@ -243,7 +246,7 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         self.verbose = verbose
         self.random_state = random_state
 
-    @whole_or_nothing
+    @rollback_on_error
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLClassifier:
         """Learn coefficients and kernel weights.
 
@@ -305,7 +308,7 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         return self
 
     @available_if(learns_online)
-    @whole_or_nothing
+    @rollback_on_error
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
     ) -> MKLClassifier:
@@ -322,7 +325,7 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         """
         check_parameters(self, self._rules)
         first = not hasattr(self, "_model")
-        X, y, sample_weight = self._in_order(X, y, sample_weight)
+        X, y, sample_weight = self._match(X, y, sample_weight)
         if first:
             classes = first_classes(classes)
         else:
@@ -331,7 +334,7 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         settings = self._online_settings(len(classes))
         seed = draw_seed(self.random_state)
         specs = self._specs(X) if first else []
-        X = self._check_X(X, reset=first, specs=specs or None)
+        X = self._read_training(X, specs) if first else self._read_new(X)
         rows = self._read_targets(count_rows(X), y, sample_weight, classes)
         if first:
             weight = row_weight(count_rows(X), rows.kept, sample_weight)
@@ -339,9 +342,8 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
             kernels = self._fit_kernels(specs, *data, settings.storage)
             step = OnlineStep.first(kernels, rows, settings)
         else:
-            X = self._prepared(X)[rows.kept]
             known = self._model.ordinary
-            step = OnlineStep.next(known, self._labels, X, rows, settings)
+            step = OnlineStep.next(known, self._labels, X[rows.kept], rows, settings)
         history = [] if first else self.history_
         result = step.run(np.random.default_rng(seed), history)
         self.classes_, self.support_ = classes, result.support
@@ -353,7 +355,7 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         self._show_model()
         return self
 
-    @as_it_came
+    @return_as_input_type
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores of shape (n, n_classes), or their difference for two classes."""
         return self._decision(X)
@@ -363,7 +365,7 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         scores = require_finite_scores(self._evaluate(X, "scores", len(self.classes_)))
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
-    @as_it_came
+    @return_as_input_type
     def predict(self, X: Any) -> np.ndarray:
         """Labels of the highest scores."""
         decision = self._decision(X)
@@ -373,9 +375,9 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy; rows of views are matched with y by index, as in `fit`."""
-        return float(super().score(*self._in_order(X, y, sample_weight)))
+        return float(super().score(*self._match(X, y, sample_weight)))
 
-    @as_it_came
+    @return_as_input_type
     def predict_proba(self, X: Any) -> np.ndarray:
         """`softmax(scores / temperature_)`, shape (n, n_classes)."""
         return self._probabilities(X)
@@ -388,12 +390,12 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
             below = decision - decision.max(axis=1, keepdims=True)
             return softmax(below / self.temperature_, axis=1)
 
-    @as_it_came
+    @return_as_input_type
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithm of `predict_proba`."""
         return np.log(np.maximum(self._probabilities(X), np.finfo(float).tiny))
 
-    @as_it_came
+    @return_as_input_type
     def kernel_contributions(self, X: Any) -> np.ndarray:
         """Each kernel's part of the decision function.
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from manykernels.banks import Storage
 from manykernels.base.stored import Fields
 from manykernels.inputs.parameters import Rules
-from manykernels.inputs.whole import whole_or_nothing
+from manykernels.inputs.wrappers import rollback_on_error
 from manykernels.mkl.choices import CLASSIFIER
 from manykernels.mkl.classifier import MKLClassifier
 from manykernels.mkl.search import SEARCHED, Grid, SearchMixin, make_folds, search_rules
@@ -118,7 +118,7 @@ feature_names_in_ : see MKLClassifier
         self.verbose = verbose
         self.random_state = random_state
 
-    @whole_or_nothing
+    @rollback_on_error
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
     ) -> MKLClassifierCV:
@@ -134,7 +134,7 @@ feature_names_in_ : see MKLClassifier
             For splitters that keep groups together.
         """
         grid = Grid.of(self.ps, self.Cs)
-        X, y, sample_weight, groups = self._in_order(X, y, sample_weight, groups)
+        X, y, sample_weight, groups = self._match(X, y, sample_weight, groups)
         data = self._read(X, y, sample_weight)
         labels = data.targets
         folds = make_folds(self.cv, labels.target, groups, labels.kept, True)

@@ -72,11 +72,11 @@ def combined_kernel(
 def weighted_kernel(model: Any, weights: np.ndarray, X: Any, Y: Any) -> np.ndarray:
     """The same sum of a model's kernels with any weights."""
     kernels: KernelSet = model._model.kernels
-    rows = model._prepared(model._check_X(X, reset=False))
+    rows = model._read_new(X)
     if not kernels.are_given:
         others = None
         if Y is not None:
-            others = model._prepared(model._check_X(Y, reset=False))
+            others = model._read_new(Y)
         return combined_pairs(kernels, weights, rows, others)
     if Y is not None:
         raise ValueError(

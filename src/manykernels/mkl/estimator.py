@@ -35,7 +35,7 @@ from manykernels.inputs.parameters import (
     draw_seed,
     seeded,
 )
-from manykernels.inputs.reading import READING, RowsEstimator
+from manykernels.inputs.table import READING_FIELDS, RowsEstimator
 from manykernels.kernels import Kernel, KernelSet, reads_matrices
 from manykernels.kernels.base import OutOfRangeError
 from manykernels.mkl.choices import PASSES
@@ -99,16 +99,16 @@ class MKLEstimator(Saved, RowsEstimator):
         "n_iter_": Count(),
         "n_features_in_": Count(size="features"),
         "feature_names_in_": Maybe(Names("features")),
-        **READING,
+        **READING_FIELDS,
     }
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> Training:
         """Check all there is to check, and compute the kernels."""
         check_parameters(self, self._rules)
         device = self._open_device()
-        X, y, sample_weight = self._in_order(X, y, sample_weight)
+        X, y, sample_weight = self._match(X, y, sample_weight)
         specs = self._specs(X)
-        X = self._check_X(X, reset=True, min_rows=2, specs=specs)
+        X = self._read_training(X, specs, min_rows=2)
         seed = draw_seed(self.random_state)
         targets = self._read_targets(count_rows(X), y, sample_weight)
         storage = Storage.of(self.storage, self._precision)
@@ -189,7 +189,7 @@ class MKLEstimator(Saved, RowsEstimator):
         if self.verbose:
             callback = reporting.progress_callback(1, self.tol, callback)
         shown = reporting.shown_log() if self.verbose else nullcontext()
-        with shown, self._said_when_full():
+        with shown, self._out_of_memory_errors():
             result = solver.solve(problem, start, callback, **options)
         if saved is not None and saved.resumed:
             result = certified_anew(problem, result, getattr(solver, "tol", self.tol))
@@ -277,13 +277,13 @@ class MKLEstimator(Saved, RowsEstimator):
         There are `n_results` numbers per row, held up to four times: in parts, put
         together, and what is made of them. A table of other numbers is copied first.
         """
-        table = self._check_X(X, reset=False)
+        table = self._check_new(X)
         copied = 0 if table is X else int(getattr(table, "nbytes", 0))
         kept = copied + 32 * n_results * int(getattr(table, "shape", [0])[0])
         block_bytes = bytes_at_a_time(self.memory_limit, kept)
         run = getattr(self._evaluated(), evaluate)
-        with self._said_when_full():
-            tables = self._prepared_parts(table, block_bytes)
+        with self._out_of_memory_errors():
+            tables = self._new_parts(table, block_bytes)
             parts = [run(part, block_bytes) for part in tables]
         return np.asarray(parts[0] if len(parts) == 1 else np.concatenate(parts))
 

@@ -12,8 +12,9 @@ from manykernels.banks import Bank, Storage, build_bank
 from manykernels.banks.alignment import alignments, target_alignments
 from manykernels.base.tables import count_rows
 from manykernels.inputs.parameters import OneOf, require_number
-from manykernels.inputs.reading import RowsEstimator
-from manykernels.kernels import KernelSet
+from manykernels.inputs.row_matching import match_rows
+from manykernels.inputs.table import RowsEstimator
+from manykernels.kernels import KernelSet, reads_matrices
 from manykernels.losses import Squared
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Problem
@@ -128,9 +129,10 @@ def fitted_kernels(
 ) -> tuple[Any, Any, KernelSet]:
     """X and y as they are read, and the kernels on these rows."""
     holder = _Reader(kernels)
-    X, y, _ = holder._in_order(X, y, None)
+    if not reads_matrices(kernels):
+        X, y = match_rows(X, y)
     specs = holder._specs(X)
-    X = holder._check_X(X, reset=True, min_rows=2, specs=specs)
+    X = holder._read_training(X, specs, min_rows=2)
     if not isinstance(X, list):
         X = holder._prepare(X, np.ones(X.shape[0]))
     fitted = KernelSet.fit(

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from manykernels.inputs.groups import GroupKernels
-from manykernels.inputs.reader import ViewReader
+from manykernels.inputs.view_table import ViewReader
 from manykernels.inputs.views import as_views
 from manykernels.kernels import KernelSet, select_columns
 from manykernels.kernels.columns import write_columns
@@ -38,19 +38,19 @@ def presence(model: Any, X: Any) -> Presence:
     everywhere = Presence(np.ones(shape, dtype=bool), np.ones(n_rows))
     if reader is None:
         return everywhere
-    table = reader.read(as_views(X), model._used(reader.shell, None))
+    table = reader.read(as_views(X), model._used(reader.no_rows))
     if all(one is None for one in table.present):
         return everywhere
     every = np.ones(n_rows, dtype=bool)
     views = np.column_stack([every if p is None else p for p in table.present])
     touched = _views_read(reader, model._model.kernels)
     everywhere.has[:, : len(touched)] = ~(~views @ touched.T)
-    stretch = model._prepared(table).stretch
+    stretch = model._preparation.apply(table).stretch
     return everywhere if stretch is None else everywhere._replace(stretch=stretch)
 
 
 def _count_rows(model: Any, X: Any) -> int:
-    table = model._check_X(X, reset=False)
+    table = model._check_new(X)
     return int((table[0] if isinstance(table, list) else table).shape[0])
 
 
@@ -87,7 +87,7 @@ def _columns_read(fitted: KernelSet, n_columns: int, features: Any) -> list[str]
 
 def _views_read(reader: ViewReader, fitted: KernelSet) -> np.ndarray:
     """Which kernel reads which view, shape (n_kernels, n_views)."""
-    shell, names = reader.shell, reader.feature_names.tolist()
+    shell, names = reader.no_rows, reader.feature_names.tolist()
     starts = [span.start for span in shell.views.values()]
     found = np.zeros((fitted.n_kernels, len(starts)), dtype=bool)
     for f, kernel in enumerate(fitted.kernels):

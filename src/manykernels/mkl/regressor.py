@@ -20,15 +20,18 @@ from manykernels.base.stored import (
     Real,
     require_all,
 )
-from manykernels.inputs.data import require_finite_scores
-from manykernels.inputs.foreign import as_it_came, is_partitioned
 from manykernels.inputs.parameters import Rules
 from manykernels.inputs.reporting import (
     progress_callback,
     shown_log,
     warn_unless_converged,
 )
-from manykernels.inputs.whole import whole_or_nothing
+from manykernels.inputs.table import require_finite_scores
+from manykernels.inputs.wrappers import (
+    is_partitioned,
+    return_as_input_type,
+    rollback_on_error,
+)
 from manykernels.kernels import KernelSet
 from manykernels.mkl.choices import REGRESSOR, VALUE_LOSSES, VALUE_SOLVERS
 from manykernels.mkl.estimator import (
@@ -220,7 +223,7 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
         self.verbose = verbose
         self.random_state = random_state
 
-    @whole_or_nothing
+    @rollback_on_error
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLRegressor:
         """Learn coefficients and kernel weights.
 
@@ -266,7 +269,7 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
         solver = self._make_solver(data.seed)
         callback = progress_callback(self.verbose, self.tol, self.callback)
         shown = shown_log() if self.verbose else nullcontext()
-        with shown, self._said_when_full():
+        with shown, self._out_of_memory_errors():
             results = solve_each(solver, problem, start, callback)
         for result in results:
             warn_unless_converged(solver, result)
@@ -274,7 +277,7 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
         self.dual_point_ = np.hstack(points) if len(points) == len(results) else None
         return results
 
-    @as_it_came
+    @return_as_input_type
     def predict(self, X: Any) -> np.ndarray:
         """Predicted values, of shape (n,) or (n, n_targets) as y was."""
         self._require_fitted()
@@ -284,9 +287,9 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R^2; rows of views are matched with y by index, as in `fit`."""
-        return float(super().score(*self._in_order(X, y, sample_weight)))
+        return float(super().score(*self._match(X, y, sample_weight)))
 
-    @as_it_came
+    @return_as_input_type
     def kernel_contributions(self, X: Any) -> np.ndarray:
         """Each kernel's part of the prediction.
 

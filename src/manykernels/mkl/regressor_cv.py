@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from manykernels.banks import Storage
 from manykernels.base.stored import Fields
 from manykernels.inputs.parameters import Rules
-from manykernels.inputs.whole import whole_or_nothing
+from manykernels.inputs.wrappers import rollback_on_error
 from manykernels.losses import Loss
 from manykernels.mkl.choices import REGRESSOR
 from manykernels.mkl.estimator import Training
@@ -138,7 +138,7 @@ MKLRegressor
         self.verbose = verbose
         self.random_state = random_state
 
-    @whole_or_nothing
+    @rollback_on_error
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
     ) -> MKLRegressorCV:
@@ -154,7 +154,7 @@ MKLRegressor
         """
         grid = Grid.of(self.ps, self.Cs)
         exact = self._leaves_one_out()
-        X, y, sample_weight, groups = self._in_order(X, y, sample_weight, groups)
+        X, y, sample_weight, groups = self._match(X, y, sample_weight, groups)
         data = self._read(X, y, sample_weight)
         first, kept = data.targets.values[:, 0], data.targets.kept
         folds = None if exact else make_folds(self.cv, first, groups, kept, False)

@@ -305,7 +305,7 @@ class SearchMixin:
             weighted,
             data.recipe,
         )
-        with me._said_when_full():
+        with me._out_of_memory_errors():
             if folds is None:
                 scores = search.leave_one_out_scores()
             else:

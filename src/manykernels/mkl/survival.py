@@ -9,10 +9,10 @@ import numpy as np
 from manykernels.banks import Storage
 from manykernels.banks.base import support_of
 from manykernels.base.stored import Fields, ListOf, Part, Real, require_all
-from manykernels.inputs.data import require_finite_scores
 from manykernels.inputs.parameters import Rules
-from manykernels.inputs.reading import training_kernels
-from manykernels.inputs.whole import whole_or_nothing
+from manykernels.inputs.table import require_finite_scores
+from manykernels.inputs.training_kernels import training_kernels
+from manykernels.inputs.wrappers import rollback_on_error
 from manykernels.kernels import Kernel
 from manykernels.kernels.grammar import VIEW_WIDTHS
 from manykernels.losses import CensoredEpsilonInsensitive
@@ -161,7 +161,7 @@ class MKLSurvival(MKLEstimator):
         self.verbose = verbose
         self.random_state = random_state
 
-    @whole_or_nothing
+    @rollback_on_error
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLSurvival:
         """Learn coefficients and kernel weights.
 
@@ -217,7 +217,7 @@ class MKLSurvival(MKLEstimator):
 
         Rows of views are matched with y by index, as in `fit`.
         """
-        X, y, sample_weight = self._in_order(X, y, sample_weight)
+        X, y, sample_weight = self._match(X, y, sample_weight)
         return concordance_index(y, self.predict_risk(X), sample_weight)
 
     def kernel_contributions(self, X: Any) -> np.ndarray:

@@ -11,10 +11,13 @@ from sklearn.utils.metaestimators import available_if
 
 from manykernels.base.stored import ClassLabels
 from manykernels.base.tables import count_rows
-from manykernels.inputs.foreign import as_it_came, on_processor
 from manykernels.inputs.parameters import OneOf, check_parameters
 from manykernels.inputs.reporting import progress_callback
-from manykernels.inputs.whole import whole_or_nothing
+from manykernels.inputs.wrappers import (
+    from_other_libraries,
+    return_as_input_type,
+    rollback_on_error,
+)
 from manykernels.losses.one_score import BinarySmoothedHinge, Logistic
 from manykernels.products.polynomial_mkl import PolynomialMKL
 from manykernels.products.preparing import (
@@ -177,7 +180,7 @@ class PolynomialMKLClassifier(ClassifierMixin, PolynomialMKL):
         self.random_state = random_state
         self.device = device
 
-    @whole_or_nothing
+    @rollback_on_error
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PolynomialMKLClassifier:
         """Find the products and their coefficients.
 
@@ -199,7 +202,7 @@ class PolynomialMKLClassifier(ClassifierMixin, PolynomialMKL):
         )
         tol = choose_tol(self.solver, self.p)
         callback = progress_callback(self.verbose, tol, self.callback)
-        X, y, sample_weight = map(on_processor, (X, y, sample_weight))
+        X, y, sample_weight = map(from_other_libraries, (X, y, sample_weight))
         given, X = X, check_X(self, X, reset=True, min_rows=2)
         rows = Labels.of(
             y, sample_weight, n_rows=count_rows(X), owner=type(self).__name__
@@ -226,7 +229,7 @@ class PolynomialMKLClassifier(ClassifierMixin, PolynomialMKL):
         self._store(ready, fits, 1.0, 0.0, several)
         return self
 
-    @as_it_came
+    @return_as_input_type
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores of shape (n, n_classes), or (n,) for two classes."""
         return self._decision(X)
@@ -235,7 +238,7 @@ class PolynomialMKLClassifier(ClassifierMixin, PolynomialMKL):
         scores = self._scores(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
-    @as_it_came
+    @return_as_input_type
     def predict(self, X: Any) -> np.ndarray:
         """Labels of the highest scores."""
         decision = self._decision(X)
@@ -244,7 +247,7 @@ class PolynomialMKLClassifier(ClassifierMixin, PolynomialMKL):
         return self.classes_[np.argmax(decision, axis=1)]
 
     @available_if(_has_probabilities)
-    @as_it_came
+    @return_as_input_type
     def predict_proba(self, X: Any) -> np.ndarray:
         """1 / (1 + exp(-score)), divided by the sum for more than two classes."""
         decision = self._decision(X)
@@ -254,9 +257,11 @@ class PolynomialMKLClassifier(ClassifierMixin, PolynomialMKL):
         return values / values.sum(axis=1, keepdims=True)
 
     @available_if(_has_probabilities)
-    @as_it_came
+    @return_as_input_type
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithm of `predict_proba`."""
         return np.log(
-            np.maximum(self.predict_proba(on_processor(X)), np.finfo(float).tiny)
+            np.maximum(
+                self.predict_proba(from_other_libraries(X)), np.finfo(float).tiny
+            )
         )

@@ -9,10 +9,13 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import column_or_1d
 
 from manykernels.base.tables import count_rows
-from manykernels.inputs.foreign import as_it_came, on_processor
 from manykernels.inputs.parameters import Flag, check_parameters
 from manykernels.inputs.reporting import progress_callback
-from manykernels.inputs.whole import whole_or_nothing
+from manykernels.inputs.wrappers import (
+    from_other_libraries,
+    return_as_input_type,
+    rollback_on_error,
+)
 from manykernels.losses.one_score import SquaredError
 from manykernels.products.fitted_products import FittedProducts
 from manykernels.products.polynomial_mkl import PolynomialMKL
@@ -173,7 +176,7 @@ class PolynomialMKLRegressor(RegressorMixin, PolynomialMKL):
         self.random_state = random_state
         self.device = device
 
-    @whole_or_nothing
+    @rollback_on_error
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PolynomialMKLRegressor:
         """Find the products and their coefficients.
 
@@ -190,7 +193,7 @@ class PolynomialMKLRegressor(RegressorMixin, PolynomialMKL):
         p, solver = choose_p(self.p), choose_fit(self)
         tol = choose_tol(self.solver, self.p)
         callback = progress_callback(self.verbose, tol, self.callback)
-        X, y, sample_weight = map(on_processor, (X, y, sample_weight))
+        X, y, sample_weight = map(from_other_libraries, (X, y, sample_weight))
         given, X = X, check_X(self, X, reset=True, min_rows=2)
         y = _check_target(X, y)
         kept, weights = choose_weights(self, X, sample_weight)
@@ -213,7 +216,7 @@ class PolynomialMKLRegressor(RegressorMixin, PolynomialMKL):
         self._store(ready, [fitted], scale, shift, None)
         return self
 
-    @as_it_came
+    @return_as_input_type
     def predict(self, X: Any) -> np.ndarray:
         """Predicted values, shape (n,)."""
         return self._scores(X)[:, 0]

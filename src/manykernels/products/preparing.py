@@ -12,8 +12,6 @@ from manykernels.base.machine import require_memory
 from manykernels.base.quoted import quoted
 from manykernels.base.tables import count_rows
 from manykernels.device import Device, open_device, read_device
-from manykernels.inputs.data import check_matrices, check_table
-from manykernels.inputs.foreign import on_processor
 from manykernels.inputs.parameters import (
     MODERATE,
     Flag,
@@ -25,8 +23,10 @@ from manykernels.inputs.parameters import (
     choose_generator,
     draw_seed,
 )
-from manykernels.inputs.reading import training_kernels
+from manykernels.inputs.table import check_matrices, check_table
+from manykernels.inputs.training_kernels import training_kernels
 from manykernels.inputs.views import are_views
+from manykernels.inputs.wrappers import from_other_libraries
 from manykernels.kernels import KernelSet, reads_matrices
 from manykernels.losses.one_score import ScoreLoss, Weighted
 from manykernels.products.base import BaseKernels, DenseKernels, RankOneKernels
@@ -65,7 +65,7 @@ class PreparedBase:
 
 def check_X(estimator: Any, X: Any, reset: bool, min_rows: int = 1) -> Any:
     """Return a dense table of finite numbers, or the given kernel matrices."""
-    X = on_processor(X)
+    X = from_other_libraries(X)
     if reads_matrices(estimator.base_kernels):
         return check_matrices(estimator, X, reset, min_rows)
     if are_views(X):

@@ -25,7 +25,7 @@ from manykernels.inputs.parameters import (
     choose_generator,
 )
 from manykernels.inputs.reporting import progress_callback
-from manykernels.inputs.whole import whole_or_nothing
+from manykernels.inputs.wrappers import rollback_on_error
 from manykernels.kernels import Kernel, approximate_kernels
 from manykernels.norms.regularizers import REGULARIZERS
 from manykernels.structured.column_groups import edge_kernels, label_kernels
@@ -239,7 +239,7 @@ class SequenceLabeler(LabelsOfNew, ReadableWeights, Saved, BaseEstimator):
         self.verbose = verbose
         self.random_state = random_state
 
-    @whole_or_nothing
+    @rollback_on_error
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SequenceLabeler:
         """Learn from labeled sequences.
 
@@ -273,7 +273,7 @@ class SequenceLabeler(LabelsOfNew, ReadableWeights, Saved, BaseEstimator):
         self.selection_history_ = selection
         return self._store(learned, learned.history)
 
-    @whole_or_nothing
+    @rollback_on_error
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> SequenceLabeler:
         """Learn from more sequences with one pass over them.
 

@@ -16,7 +16,7 @@ from manykernels.base.stored import Floats, ListOf, Maybe, Part, Real, require_a
 from manykernels.files import Saved, by_weight
 from manykernels.inputs import parameters
 from manykernels.inputs.reporting import progress_callback
-from manykernels.inputs.whole import whole_or_nothing
+from manykernels.inputs.wrappers import rollback_on_error
 from manykernels.norms.regularizers import REGULARIZERS
 from manykernels.structured.arc_labeler import ArcLabeler
 from manykernels.structured.arc_templates import arc_templates, for_loss
@@ -210,7 +210,7 @@ class DependencyParser(TreePredictions, Saved, BaseEstimator):
         self.verbose = verbose
         self.callback = callback
 
-    @whole_or_nothing
+    @rollback_on_error
     def fit(self, sentences: Any, y: Any = None) -> DependencyParser:
         """Learn from sentences with heads, and with relations if they have any.
 
@@ -234,7 +234,7 @@ class DependencyParser(TreePredictions, Saved, BaseEstimator):
         self._learn_relations(found, self.n_epochs)
         return self
 
-    @whole_or_nothing
+    @rollback_on_error
     def partial_fit(self, sentences: Any, y: Any = None) -> DependencyParser:
         """One more pass, over these sentences.
 

@@ -17,7 +17,7 @@ from sklearn.utils import Bunch, get_tags
 from manykernels.base.extras import require_library
 from manykernels.base.tables import count_rows
 from manykernels.inputs.parameters import Flag, OneOf, Whole, choose_generator
-from manykernels.inputs.target import in_order
+from manykernels.inputs.row_matching import match_rows
 from manykernels.study.held_out import HeldOut, Settings, examine
 from manykernels.study.rows import as_table, require_rows, take_rows
 from manykernels.study.tasks import kind_of, variance_of
@@ -201,7 +201,7 @@ def kernel_importance(
     if get_tags(estimator).input_tags.pairwise:
         data = X, y, sample_weight, groups
     else:
-        data = in_order(as_table(X), y, sample_weight, groups)
+        data = match_rows(as_table(X), y, sample_weight, groups)
     if cv is not None:
         return summarize(list(_cross_fitted(estimator, kind, data, cv, settings)), by)
     if not hasattr(estimator, "kernel_weights_"):

@@ -24,8 +24,8 @@ from manykernels.inputs.parameters import (
     check_parameters,
 )
 from manykernels.inputs.reporting import counted_steps
-from manykernels.inputs.target import in_order
-from manykernels.inputs.whole import whole_or_nothing
+from manykernels.inputs.row_matching import match_rows
+from manykernels.inputs.wrappers import rollback_on_error
 from manykernels.mkl.search import Grid
 from manykernels.solvers.loop import InterruptedFitWarning
 from manykernels.study.contest.entrants import BASELINES, ON_TABLES, Lesson, Plan, Rows
@@ -188,7 +188,7 @@ class Study(Documented, Findings, BaseEstimator):
         self.verbose = verbose
         self.random_state = random_state
 
-    @whole_or_nothing
+    @rollback_on_error
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
     ) -> Study:
@@ -424,7 +424,7 @@ class _Data:
             raise ValueError("y must be given, got None; pass what X shall predict.")
         pairwise = get_tags(estimator).input_tags.pairwise
         if not pairwise:
-            X, y, weight, groups = in_order(as_table(X), y, weight, groups)
+            X, y, weight, groups = match_rows(as_table(X), y, weight, groups)
         kind = read_kind(estimator, y)
         require_rows(X, len(kind.y))
         weight = _vector("sample_weight", weight, len(kind.y))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import get_tags
 
-from manykernels.inputs.target import in_order
+from manykernels.inputs.row_matching import match_rows
 from manykernels.study.contest.entrants import Outcome, Rows
 from manykernels.study.contest.kinds import kind_for
 from manykernels.study.contest.record import LEARNED, record_of
@@ -51,7 +51,7 @@ missing_, predictions_, contributions_, overview_ : see Study
 
     def __init__(self, model: Any, X: Any, y: Any, sample_weight: Any = None) -> None:
         if not get_tags(model).input_tags.pairwise:
-            X, y, sample_weight = in_order(as_table(X), y, sample_weight)
+            X, y, sample_weight = match_rows(as_table(X), y, sample_weight)
         kind = kind_for(model, y)
         n_rows = len(kind.y)
         require_rows(X, n_rows)

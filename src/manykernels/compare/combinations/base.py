@@ -19,7 +19,7 @@ from manykernels.inputs.reporting import (
     shown_log,
     warn_unless_converged,
 )
-from manykernels.inputs.whole import whole_or_nothing
+from manykernels.inputs.wrappers import rollback_on_error
 from manykernels.kernels import KernelSet
 from manykernels.losses import MulticlassHinge
 from manykernels.mkl.choices import CLASSIFIER
@@ -92,7 +92,7 @@ class CombinedKernelClassifier(MKLClassifier):
         self.verbose = verbose
         self.random_state = random_state
 
-    @whole_or_nothing
+    @rollback_on_error
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Find the weights of the kernels, then learn coefficients.
 
@@ -113,7 +113,7 @@ class CombinedKernelClassifier(MKLClassifier):
         check_parameters(self, self._rules)
 
     def _training(self, X: Any, y: Any, sample_weight: Any) -> Training:
-        X, y, sample_weight = self._in_order(X, y, sample_weight)
+        X, y, sample_weight = self._match(X, y, sample_weight)
         read = self._read(X, y, sample_weight)
         counts = None
         if sample_weight is not None:

@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 from manykernels.banks import Bank
 from manykernels.banks.combined import weighted_sum
-from manykernels.inputs.reading import as_joined
+from manykernels.inputs.view_table import JoinedTable
 from manykernels.mkl.estimator import Training
 from manykernels.mkl.search import Grid, Search, make_folds
 from manykernels.solvers import Expansion
@@ -149,8 +149,8 @@ class Lesson:
 
     def columns(self, X: Any) -> Any:
         """Rows as kernels see them, all views in one table."""
-        table = as_joined(self.reader._prepared(self.reader._check_X(X, reset=False)))
-        return table.pick(slice(None))
+        table = self.reader._read_new(X)
+        return table.pick(slice(None)) if isinstance(table, JoinedTable) else table
 
     def uniform_kernel(self) -> np.ndarray:
         """The mean of the kernels on the training rows."""
@@ -162,7 +162,7 @@ class Lesson:
         """The mean of the kernels between new rows and the training rows."""
         kernels = self.data.kernels
         kernels = kernels.only(np.arange(kernels.n_kernels), np.float64)
-        table = self.reader._prepared(self.reader._check_X(X, reset=False))
+        table = self.reader._read_new(X)
         blocks = [block.mean(axis=0) for _, block in kernels.cross(table)]
         return np.concatenate(blocks)
 

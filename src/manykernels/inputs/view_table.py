@@ -1,14 +1,16 @@
-"""Views as numbers: which columns a model knows, and in which order it reads them."""
+"""Views as one table of numbers, and how the views of a fit are found again."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from manykernels.base.arrays import Selection, Values
 from manykernels.base.stored import (
     FLAG,
     TEXT,
@@ -19,10 +21,125 @@ from manykernels.base.stored import (
     require_all,
     storable,
 )
-from manykernels.base.tables import table_columns, table_rows
-from manykernels.inputs.data import is_number
-from manykernels.inputs.joined import JoinedTable
+from manykernels.base.tables import is_number, table_columns, table_rows
 from manykernels.inputs.views import Source, Views
+
+
+@dataclass
+class JoinedTable:
+    """Views as one table: the columns of the first, then those of the second, ...
+
+    Kernels choose columns by position and read them as their view has them, dense or
+    sparse. A row may lack a view: kernels on that view then do not see the row.
+
+    Attributes
+    ----------
+    tables : list of arrays or CSR matrices
+        Numbers, one table per view.
+    names : list of str
+        Of the views.
+    present : list of boolean arrays or None
+        Which rows a view has; None for all of them.
+    stretch : array of shape (n,) or None
+        Multiplies a row in every kernel, to make up for views that it lacks.
+    unread : tuple of int
+        Views that no kernel reads, which a row may therefore lack.
+    shape : tuple
+        Rows, and columns of all views together.
+    views : dict of ranges
+        Positions of the columns of every view.
+
+    Examples
+    --------
+    >>> tables = [np.array([[1.0], [2.0]]), np.array([[3.0, 4.0], [0.0, 0.0]])]
+    >>> both = JoinedTable(tables, ["a", "b"], [None, np.array([True, False])])
+    >>> both.shape, both.views
+    ((2, 3), {'a': range(0, 1), 'b': range(1, 3)})
+    >>> both.pick(slice(1, 3)).tolist(), both.factors(slice(1, 3)).tolist()
+    ([[3.0, 4.0], [0.0, 0.0]], [1.0, 0.0])
+    """
+
+    tables: list[Any]
+    names: list[str]
+    present: list[Values | None]
+    stretch: Values | None = None
+    unread: tuple[int, ...] = ()
+    shape: tuple[int, int] = field(init=False)
+    views: Mapping[str, range] = field(init=False)
+
+    def __post_init__(self) -> None:
+        ends = np.cumsum([0, *(table.shape[1] for table in self.tables)]).tolist()
+        self.shape = int(self.tables[0].shape[0]), ends[-1]
+        self.views = dict(zip(self.names, map(range, ends, ends[1:]), strict=True))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all numbers."""
+        return sum(_nbytes(table) for table in self.tables)
+
+    def __getitem__(self, rows: Any) -> JoinedTable:
+        """Some of the rows."""
+        present = [None if one is None else one[rows] for one in self.present]
+        stretch = None if self.stretch is None else self.stretch[rows]
+        tables = [table[rows] for table in self.tables]
+        return replace(self, tables=tables, present=present, stretch=stretch)
+
+    @property
+    def present_of_read(self) -> list[Values | None]:
+        """Which rows have each of the views that some kernel reads."""
+        return [mask for v, mask in enumerate(self.present) if v not in self.unread]
+
+    def rows_without_views(self) -> list[int]:
+        """Rows that lack every view."""
+        present = self.present_of_read
+        masks = [mask for mask in present if mask is not None]
+        if not present or len(masks) < len(present):
+            return []
+        empty: list[int] = np.flatnonzero(~np.any(masks, axis=0)).tolist()
+        return empty
+
+    def pick(self, columns: Selection) -> Any:
+        """Some columns: as their view has them, or joined where there are several."""
+        parts = [
+            self.tables[v][:, places] for v, places in self._columns_by_view(columns)
+        ]
+        if len(parts) == 1:
+            return parts[0]
+        if any(map(sp.issparse, parts)):
+            return sp.csr_array(sp.hstack(parts))
+        return np.hstack(parts)
+
+    def factors(self, columns: Selection) -> Values | None:
+        """Factor of each row in a kernel on these columns, or None.
+
+        Zero where the row lacks one of the views.
+        """
+        present = [self.present[v] for v, _ in self._columns_by_view(columns)]
+        masks = [mask for mask in present if mask is not None]
+        if not masks:
+            return self.stretch
+        factors = np.all(masks, axis=0).astype(np.float64)
+        return factors if self.stretch is None else factors * self.stretch
+
+    def _columns_by_view(self, columns: Selection) -> list[tuple[int, Selection]]:
+        """(view, places among its columns) for the views that columns belong to."""
+        chosen = np.arange(self.shape[1])[columns]
+        parts: list[tuple[int, Selection]] = []
+        for v, span in enumerate(self.views.values()):
+            inside = (chosen >= span.start) & (chosen < span.stop)
+            places = chosen[inside] - span.start
+            if np.array_equal(places, np.arange(len(span))):
+                parts.append((v, slice(None)))
+            elif len(places):
+                parts.append((v, places))
+        return parts
+
+
+def _nbytes(table: Any) -> int:
+    parts: Sequence[Any] = (table,)
+    if sp.issparse(table):
+        parts = (table.data, table.indices, table.indptr)
+    return sum(int(part.nbytes) for part in parts)
 
 
 @storable(
@@ -86,7 +203,7 @@ class ViewReader:
         return np.array([*found, None], dtype=object)[:-1]
 
     @property
-    def shell(self) -> JoinedTable:
+    def no_rows(self) -> JoinedTable:
         """A table without rows, to choose columns of."""
         tables = [np.empty((0, len(own))) for own in self.columns]
         return JoinedTable(tables, self.names, [None] * len(tables))
@@ -94,8 +211,8 @@ class ViewReader:
     def read(self, views: Views, used: np.ndarray) -> JoinedTable:
         """Numbers of the used columns, zeros in the others; NaN is left in.
 
-        A view that is not there, or has only NaN in the used columns of a row, is one
-        that the row lacks.
+        A row lacks a view that is not among the views, or that has only NaN in the
+        row's used columns.
         """
         unknown = [name for name in views.names if name not in self.names]
         if unknown:
@@ -104,12 +221,12 @@ class ViewReader:
                 f"{unknown[0]!r}; leave it out, or rename it."
             )
         tables, present, unread = [], [], []
-        for v, span in enumerate(self.shell.views.values()):
-            own = np.flatnonzero(used[span])
-            table, here = self._view(views, v, own)
+        for v, span in enumerate(self.no_rows.views.values()):
+            places = np.flatnonzero(used[span])
+            table, has_view = self._view(views, v, places)
             tables.append(table)
-            present.append(None if here.all() else here)
-            if not len(own):
+            present.append(None if has_view.all() else has_view)
+            if not len(places):
                 unread.append(v)
         return JoinedTable(tables, self.names, present, unread=tuple(unread))
 
@@ -120,19 +237,19 @@ class ViewReader:
         if name not in views.sources:
             blank = sp.csr_array(shape) if self.sparse[v] else np.zeros(shape)
             return blank, np.zeros(len(views), dtype=bool)
-        source, here = views.sources[name], views.has(name)
+        source, has_view = views.sources[name], views.has(name)
         places = self._places(source, v)[used]
         rows = views.rows_of(name)
         if sp.issparse(source.table):
             entries = (np.ones(len(used)), (places, used))
             picked = _ones(entries, (source.table.shape[1], width))
-            return _sparse_part(name, source, here, rows, picked), here
+            return _sparse_part(name, source, has_view, rows, picked), has_view
         out = np.zeros(shape)
         if len(used):
-            out[np.ix_(here, used)] = numbers(name, source, rows, places)
-            out[~here] = np.nan
-            here = here & ~np.isnan(out[:, used]).all(axis=1)
-        return out, here
+            out[np.ix_(has_view, used)] = _numbers(name, source, rows, places)
+            out[~has_view] = np.nan
+            has_view = has_view & ~np.isnan(out[:, used]).all(axis=1)
+        return out, has_view
 
     def _places(self, source: Source, v: int) -> np.ndarray:
         """Where the known columns are in a table."""
@@ -145,17 +262,17 @@ class ViewReader:
                 )
             return np.arange(width)
         place = {column: k for k, column in enumerate(source.columns)}
-        lost = [column for column in known if column not in place]
-        if lost:
+        missing = [column for column in known if column not in place]
+        if missing:
             raise ValueError(
                 f"view {self.names[v]!r} must have the columns of fit, got none called "
-                f"{lost[0]!r}, and {len(lost)} such in all; add them, or leave the "
-                "whole view out."
+                f"{missing[0]!r}, and {len(missing)} such in all; add them, or leave "
+                "the whole view out."
             )
         return np.array([place[column] for column in known], dtype=np.intp)
 
     def require_sound(self) -> None:
-        """As many of everything as there are views, and every name once."""
+
         n = len(self.names)
         different = all(len(set(own)) == len(own) > 0 for own in self.columns)
         agree = {
@@ -165,7 +282,7 @@ class ViewReader:
         require_all("ViewReader", agree)
 
 
-def numbers(
+def _numbers(
     name: str, source: Source, rows: np.ndarray, places: np.ndarray
 ) -> np.ndarray:
     """Some rows and columns of a dense table as numbers; infinity is refused."""
@@ -219,7 +336,7 @@ def _called(source: Source, place: int) -> str:
 
 
 def _sparse_part(
-    name: str, source: Source, here: np.ndarray, rows: np.ndarray, picked: Any
+    name: str, source: Source, has_view: np.ndarray, rows: np.ndarray, picked: Any
 ) -> Any:
     """Rows of a sparse table where a view is, empty ones where it is not.
 
@@ -231,8 +348,8 @@ def _sparse_part(
             f"view {name!r} must hold finite numbers, got NaN or infinity in a sparse "
             "table; correct or drop such values."
         )
-    put = (np.ones(len(rows)), (np.flatnonzero(here), rows))
-    return sp.csr_array(_ones(put, (len(here), chosen.shape[0])) @ chosen @ picked)
+    put = (np.ones(len(rows)), (np.flatnonzero(has_view), rows))
+    return sp.csr_array(_ones(put, (len(has_view), chosen.shape[0])) @ chosen @ picked)
 
 
 def _ones(entries: Any, shape: tuple[int, int]) -> Any:

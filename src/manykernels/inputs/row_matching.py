@@ -18,12 +18,14 @@ from manykernels.inputs.views import (
     names_of,
     require_different,
 )
+from manykernels.inputs.wrappers import from_other_libraries
 
 
-def in_order(X: Any, y: Any, *others: Any) -> tuple[Any, ...]:
-    """Views, labels, and what else has an entry per row; one table is left as it is.
+def match_rows(X: Any, y: Any, *others: Any) -> tuple[Any, ...]:
+    """X, y, and what else has an entry per row, in one order of rows.
 
-    Where views and y have an index, rows are those in both, in the order of y.
+    X comes back as `Views` or as the one table that it is, in NumPy. Where views and y
+    have an index, rows are those in both, in the order of y.
 
     Examples
     --------
@@ -31,10 +33,11 @@ def in_order(X: Any, y: Any, *others: Any) -> tuple[Any, ...]:
     >>> table = pd.DataFrame({"age": [30.0, 40.0, 50.0]}, index=["a", "b", "c"])
     >>> y = pd.Series([1, 0], index=["c", "a"])
     >>> with warnings.catch_warnings(action="ignore"):
-    ...     X, y = in_order({"clinic": table}, y)
+    ...     X, y = match_rows({"clinic": table}, y)
     >>> X.index.tolist(), y.tolist()
     (['c', 'a'], [1, 0])
     """
+    X, y, *others = map(from_other_libraries, (X, y, *others))  # type: ignore[assignment]
     if not are_views(X):
         return X, y, *others
     if is_annotated(X):
@@ -45,18 +48,18 @@ def in_order(X: Any, y: Any, *others: Any) -> tuple[Any, ...]:
         if y is not None and views is not X:
             _require_one_order(views)
         return views, y, *others
-    own = names_of(ids)
-    require_different(own, "the index of y")
-    places = find(views.index, own)
+    names = names_of(ids)
+    require_different(names, "the index of y")
+    places = find(views.index, names)
     both = np.flatnonzero(places >= 0)
     if len(both) == 0:
-        first, known = own.tolist()[0], views.index.tolist()[0]
+        first, other = names.tolist()[0], views.index.tolist()[0]
         raise ValueError(
             f"the index of y must name rows of the views, got {first!r} and others, "
-            f"none of which is among {known!r} and others; check both."
+            f"none of which is among {other!r} and others; check both."
         )
-    _tell(len(own) - len(both), len(views) - len(both))
-    chosen = [None if one is None else _values(one, own)[both] for one in others]
+    _warn_of_unmatched(len(names) - len(both), len(views) - len(both))
+    chosen = [None if one is None else _values(one, names)[both] for one in others]
     return views[places[both]], table_rows(y, both), *chosen
 
 
@@ -86,16 +89,15 @@ def _annotation(X: Any, y: Any) -> Any:
     return y if unknown else X.obs[y]  # a list of texts may be labels
 
 
-def _tell(without_views: int, without_y: int) -> None:
-    """Warn of rows that cannot be learned from."""
-    told = []
+def _warn_of_unmatched(without_views: int, without_y: int) -> None:
+    parts = []
     if without_views:
-        told.append(f"{without_views} rows of y are in no view")
+        parts.append(f"{without_views} rows of y are in no view")
     if without_y:
-        told.append(f"{without_y} rows of the views are not in y")
-    if told:
+        parts.append(f"{without_y} rows of the views are not in y")
+    if parts:
         warnings.warn(
-            f"Rows were matched by index: {' and '.join(told)}; these were left out.",
+            f"Rows were matched by index: {' and '.join(parts)}; these were left out.",
             UserWarning,
             stacklevel=5,
         )
@@ -103,10 +105,10 @@ def _tell(without_views: int, without_y: int) -> None:
 
 def _values(vector: Any, ids: np.ndarray) -> np.ndarray:
     """Weights or groups in the order of y: by index where they have one."""
-    own = getattr(vector, "index", None)
+    index = getattr(vector, "index", None)
     values = np.asarray(vector)
-    if has_index(own):
-        places = find(names_of(own), ids)
+    if has_index(index):
+        places = find(names_of(index), ids)
         if (places < 0).any():
             raise ValueError(
                 "weights and groups must have an entry for every row of y, got none "
