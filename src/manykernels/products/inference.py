@@ -16,7 +16,7 @@ from manykernels.products.indices import product_name
 from manykernels.products.interaction_table import original_scale, term_kind
 from manykernels.products.polynomial_mkl import PolynomialMKL
 from manykernels.products.preparing import check_X
-from manykernels.products.sparse.quadratic_programs import MAX_NEWTON_STEPS
+from manykernels.products.sparse.quadratic_programs import MAX_QUADRATIC_STEPS
 
 
 def term_intervals(model: Any, X: Any, y: Any, level: float = 0.95) -> dict[str, Any]:
@@ -106,7 +106,7 @@ def _loss_and_target(model: Any, y: Any) -> tuple[ScoreLoss, Array]:
 def _sandwich(loss: ScoreLoss, Z: Array, target: Array) -> tuple[Array, Array]:
     """Return coefficients without a penalty, and their covariance."""
     w = np.zeros(Z.shape[1])
-    for _ in range(1 if loss.is_squared else MAX_NEWTON_STEPS):
+    for _ in range(1 if loss.is_squared else MAX_QUADRATIC_STEPS):
         scores = Z @ w
         curvature = np.maximum(loss.curvature(scores, target), 1e-12)
         H = Z.T @ (Z * curvature[:, None])

@@ -267,7 +267,6 @@ class ActiveFeatures(ActiveProducts):
         self._gram[: i + 1, i] = self._gram[i, : i + 1]
 
     def move(self, theta: Array, changed: int) -> None:
-        """New weights."""
         self.theta = theta
 
     def set(self, theta: Array, products: list[Product]) -> None:
@@ -278,11 +277,9 @@ class ActiveFeatures(ActiveProducts):
         self.theta = np.asarray(theta, dtype=float)
 
     def solve(self, inner: InnerSolver) -> Inner:
-        """The inner problem for the current weights."""
         return self.solve_at(self.theta, inner)
 
     def solve_at(self, theta: Array, inner: InnerSolver) -> Inner:
-        """The inner problem for other weights of the same products."""
         used = np.flatnonzero(theta)
         rho = np.array([self.rho[len(self.products[i])] for i in used])
         root = np.sqrt(theta[used]) / rho

@@ -52,7 +52,7 @@ def _has_probabilities(estimator: Any) -> bool:
 
 
 class PolynomialMKLClassifier(ClassifierMixin, PolynomialMKL):
-    r"""Learn which products of columns tell classes apart.
+    r"""Learn which products of columns separate classes.
 
     As :class:`PolynomialMKLRegressor`, with a loss for labels:
     :math:`\frac12 (\sum_i \rho_i^p \|w_i\|^p)^{2/p} + C \sum_t loss(f(x_t), y_t)`. The

@@ -6,7 +6,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.svm import LinearSVC
 
 import manykernels as mk
-from manykernels.compare.combinations.alignment import METHODS
+from manykernels.compare.combinations.aligned import ALIGNMENT_METHODS
 from tests.oracles.optimum import cvxpy_optimum, explicit_features
 
 
@@ -151,7 +151,7 @@ def test_align_weighs_kernels_by_their_own_alignment(data, exact):
     )
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ALIGNMENT_METHODS)
 def test_alignment_with_copies_and_constant_kernels(method, two, exact):
     flat = np.ones_like(two.X[..., 0])
     X = np.stack([two.X[..., 0], two.X[..., 0], flat], axis=-1)
@@ -162,14 +162,14 @@ def test_alignment_with_copies_and_constant_kernels(method, two, exact):
     np.testing.assert_allclose(only_flat.kernel_weights_, [0.5, 0.5])
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ALIGNMENT_METHODS)
 def test_weights_of_rows_count_as_copies_in_an_alignment(method, three):
     counts = np.random.default_rng(0).integers(1, 4, len(three.y))
     own = np.eye(3)[three.y]
     rows = np.repeat(np.arange(len(three.y)), counts)
-    weighted = METHODS[method](three.bank, own, counts.astype(float))
+    weighted = ALIGNMENT_METHODS[method](three.bank, own, counts.astype(float))
     ones = np.ones(len(rows))
-    repeated = METHODS[method](three.bank.subset(rows), own[rows], ones)
+    repeated = ALIGNMENT_METHODS[method](three.bank.subset(rows), own[rows], ones)
     np.testing.assert_allclose(
         weighted / weighted.sum(), repeated / repeated.sum(), atol=1e-9
     )

@@ -1,6 +1,6 @@
 """Ways to combine kernels other than multiple kernel learning."""
 
-from manykernels.compare.combinations.alignment import AlignmentClassifier
+from manykernels.compare.combinations.aligned import AlignmentClassifier
 from manykernels.compare.combinations.averaged import AveragedKernelClassifier
 from manykernels.compare.combinations.best import BestKernelClassifier
 from manykernels.compare.combinations.easy import EasyMKLClassifier

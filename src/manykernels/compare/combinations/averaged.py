@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from manykernels.base.arrays import Array
-from manykernels.compare.combinations.base import CombinedKernelClassifier, Training
+from manykernels.compare.combinations.base import (
+    CombinationData,
+    CombinedKernelClassifier,
+)
 
 
 class AveragedKernelClassifier(CombinedKernelClassifier):
@@ -39,5 +42,5 @@ class AveragedKernelClassifier(CombinedKernelClassifier):
     True
     """
 
-    def _find_weights(self, data: Training) -> Array:
+    def _find_weights(self, data: CombinationData) -> Array:
         return np.ones(data.bank.n_blocks)

@@ -29,7 +29,7 @@ from manykernels.solvers import Auto, Expansion, Problem, SolveResult
 from manykernels.targets import Labels
 
 
-class Training(NamedTuple):
+class CombinationData(NamedTuple):
     """Everything that a combination learns from."""
 
     kernels: KernelSet
@@ -112,15 +112,15 @@ class CombinedKernelClassifier(MKLClassifier):
         """Raise early where a parameter makes no sense."""
         check_parameters(self, self._rules)
 
-    def _training(self, X: Any, y: Any, sample_weight: Any) -> Training:
+    def _training(self, X: Any, y: Any, sample_weight: Any) -> CombinationData:
         X, y, sample_weight = self._match(X, y, sample_weight)
         read = self._read(X, y, sample_weight)
         counts = None
         if sample_weight is not None:
             counts = np.asarray(sample_weight, dtype=np.float64)[read.targets.kept]
-        return Training(read.kernels, read.bank, read.targets, read.seed, counts)
+        return CombinationData(read.kernels, read.bank, read.targets, read.seed, counts)
 
-    def _learn(self, data: Training) -> Any:
+    def _learn(self, data: CombinationData) -> Any:
         weights = normalized(self._find_weights(data))
         problem = self._svm(weighted_sum(data.bank, weights), data.targets)
         result = self._solve_one(problem)
@@ -129,7 +129,7 @@ class CombinedKernelClassifier(MKLClassifier):
         return self._finish(data, problem, result)
 
     @abstractmethod
-    def _find_weights(self, data: Training) -> Array:
+    def _find_weights(self, data: CombinationData) -> Array:
         """Non-negative weights of the kernels, shape (kernels,)."""
 
     def _svm_C(self) -> float:

@@ -11,8 +11,8 @@ from manykernels.banks.combined import weighted_sum
 from manykernels.base.arrays import Array
 from manykernels.base.stored import TEXT, Columns, Count, Real
 from manykernels.compare.combinations.base import (
+    CombinationData,
     CombinedKernelClassifier,
-    Training,
     only,
 )
 from manykernels.inputs.parameters import choose_generator
@@ -101,7 +101,7 @@ duality_gap_, history_, n_iter_, temperature_, n_features_in_, feature_names_in_
     def _svm_C(self) -> float:
         return self.best_C_
 
-    def _find_weights(self, data: Training) -> Array:
+    def _find_weights(self, data: CombinationData) -> Array:
         grid, names = self._grid(), data.kernels.names
         scores = self._fold_scores(data, grid)  # (folds, kernels x Cs)
         self.cv_results_ = _table(scores, names, grid.Cs)
@@ -110,16 +110,24 @@ duality_gap_, history_, n_iter_, temperature_, n_features_in_, feature_names_in_
         self.best_kernel_, self.best_C_ = names[best], grid.Cs[place]
         return only(best, data.bank.n_blocks)
 
-    def _fold_scores(self, data: Training, grid: Grid) -> Array:
+    def _fold_scores(self, data: CombinationData, grid: Grid) -> Array:
         rows, bank = data.targets, data.bank
         folds = make_folds(self.cv, rows.target, None, rows.kept, True)
         seed = int(choose_generator(self.random_state).integers(2**31))
-        shared = (rows, grid, self._make_solver, seed, self.n_jobs, self.verbose)
-        scoring = (self.scoring, data.counts is not None)
         scores = []
         for f in range(bank.n_blocks):
-            alone = weighted_sum(bank, only(f, bank.n_blocks))
-            scores.append(Search(alone, *shared, *scoring).fold_scores(folds)[:, :, 0])
+            search = Search(
+                weighted_sum(bank, only(f, bank.n_blocks)),
+                rows,
+                grid,
+                self._make_solver,
+                seed,
+                self.n_jobs,
+                self.verbose,
+                self.scoring,
+                data.counts is not None,
+            )
+            scores.append(search.fold_scores(folds)[:, :, 0])
         return np.concatenate(scores, axis=1)
 
 

@@ -12,8 +12,8 @@ from manykernels.banks.combined import weighted_sum
 from manykernels.base.arrays import Array
 from manykernels.base.machine import require_memory
 from manykernels.compare.combinations.base import (
+    CombinationData,
     CombinedKernelClassifier,
-    Training,
     normalized,
 )
 from manykernels.inputs.parameters import Number
@@ -24,9 +24,9 @@ from manykernels.mkl.calibration import (
 )
 from manykernels.solvers import Expansion, SolveResult
 
-HARD = 1e12  # as good as infinite: lam bounds the coefficients
-TOL = 1e-9  # of the optimality conditions, where the margin is 1
-SQUARES = 4  # matrices of all pairs of rows, in float64, that an SVM takes
+HARD_MARGIN_C = 1e12  # in effect infinite: lam bounds the coefficients
+MARGIN_TOL = 1e-9  # of the optimality conditions, where the margin is 1
+MARGIN_MATRICES = 4  # of all pairs of rows, in float64, that an SVM takes
 
 
 def margin_distribution(kernel: Array, sign: Array, lam: float, weight: Array) -> Array:
@@ -54,20 +54,20 @@ def margin_distribution(kernel: Array, sign: Array, lam: float, weight: Array) -
     """
     matrix = (1.0 - lam) * np.asarray(kernel, dtype=np.float64)
     matrix[np.diag_indices_from(matrix)] += lam / weight
-    svm = SVC(C=HARD, kernel="precomputed", tol=TOL).fit(matrix, sign)
+    svm = SVC(C=HARD_MARGIN_C, kernel="precomputed", tol=MARGIN_TOL).fit(matrix, sign)
     gamma = np.zeros(len(sign))
     gamma[svm.support_] = np.abs(svm.dual_coef_[0])
-    for own in (sign > 0.0, sign < 0.0):
-        gamma[own] /= gamma[own].sum()
+    for positive in (sign > 0.0, sign < 0.0):
+        gamma[positive] /= gamma[positive].sum()
     return gamma
 
 
-class _Separator(NamedTuple):
-    """One class against the rest."""
+class OneClassSVM(NamedTuple):
+    """The SVM of one class against the rest."""
 
     weights: Array  # (kernels,)
     coef: Array  # (rows,), of the score that is positive for the class
-    unseen: Array  # (rows,), estimates of the leave-one-out scores
+    left_out_scores: Array  # (rows,), estimates of the leave-one-out scores
     result: SolveResult
 
 
@@ -78,7 +78,7 @@ class EasyMKLClassifier(CombinedKernelClassifier):
     two classes that are closest to each other under the plain sum of the kernels; the
     weight of a kernel is its part of their squared distance,
     :math:`\gamma^\top Y K_f Y \gamma`. With more than two classes every one has
-    weights and an SVM of its own, against the rest.
+    weights and an SVM of its positive, against the rest.
 
     Parameters
     ----------
@@ -129,69 +129,81 @@ class EasyMKLClassifier(CombinedKernelClassifier):
         super().__init__(kernels, C, **shared)
         self.lam = lam
 
-    def _learn(self, data: Training) -> EasyMKLClassifier:
+    def _learn(self, data: CombinationData) -> EasyMKLClassifier:
         if len(data.targets.classes) == 2:
             return super()._learn(data)
         return self._learn_each(data)
 
-    def _find_weights(self, data: Training) -> Array:
+    def _find_weights(self, data: CombinationData) -> Array:
         return self._margin_weights(
             data, self._plain_sum(data), data.targets.target == 1
         )
 
-    def _plain_sum(self, data: Training) -> Array:
+    def _plain_sum(self, data: CombinationData) -> Array:
         """All kernels added up, shape (rows, rows)."""
         bank, n_rows = data.bank, data.bank.n_rows
         what = f"finding the margin of {n_rows} rows"
-        require_memory(SQUARES * 8 * n_rows**2, self.memory_limit, what)
+        require_memory(MARGIN_MATRICES * 8 * n_rows**2, self.memory_limit, what)
         return bank.combine(np.ones(bank.n_blocks), np.arange(n_rows))
 
-    def _margin_weights(self, data: Training, total: Array, own: np.ndarray) -> Array:
+    def _margin_weights(
+        self, data: CombinationData, total: Array, positive: np.ndarray
+    ) -> Array:
         """gamma' Y K_f Y gamma for some rows against the others.
 
         All alike where weights of zero leave one side only.
         """
-        if own.all() or not own.any():
+        if positive.all() or not positive.any():
             return normalized(np.zeros(data.bank.n_blocks))
-        sign = np.where(own, 1.0, -1.0)
+        sign = np.where(positive, 1.0, -1.0)
         gamma = margin_distribution(total, sign, self.lam, data.targets.weight)
         squares = data.bank.square_norms((sign * gamma)[:, None])
         return normalized(np.maximum(squares, 0.0))
 
-    def _learn_each(self, data: Training) -> EasyMKLClassifier:
+    def _learn_each(self, data: CombinationData) -> EasyMKLClassifier:
         """One class against the rest, for every class."""
         rows, total = data.targets, self._plain_sum(data)
-        found = []
+        machines = []
         for k in range(len(rows.classes)):
-            own = rows.target == k
-            found.append(
-                self._separate(data, own, self._margin_weights(data, total, own))
+            positive = rows.target == k
+            machines.append(
+                self._separate(
+                    data, positive, self._margin_weights(data, total, positive)
+                )
             )
         model = Expansion(
-            np.column_stack([one.coef for one in found]),
-            np.stack([one.weights for one in found]),
+            np.column_stack([svm.coef for svm in machines]),
+            np.stack([svm.weights for svm in machines]),
         )
-        unseen = np.column_stack([one.unseen for one in found])
-        temperature = Temperature(fit_temperature(unseen, rows.target, rows.weight))
+        left_out_scores = np.column_stack([svm.left_out_scores for svm in machines])
+        temperature = Temperature(
+            fit_temperature(left_out_scores, rows.target, rows.weight)
+        )
         problem = self._svm(data.bank, rows)  # for its labels and weights only
-        result = _together([one.result for one in found], model)
+        result = _joined_result([svm.result for svm in machines], model)
         return self._finish(data, problem, result, temperature)
 
-    def _separate(self, data: Training, own: np.ndarray, weights: Array) -> _Separator:
-        """The SVM that tells some rows from the others."""
+    def _separate(
+        self, data: CombinationData, positive: np.ndarray, weights: Array
+    ) -> OneClassSVM:
+        """Fit the SVM of some rows against the others."""
         two = replace(
-            data.targets, classes=np.arange(2), positions=np.asarray(own, dtype=np.intp)
+            data.targets,
+            classes=np.arange(2),
+            positions=np.asarray(positive, dtype=np.intp),
         )
         problem = self._svm(weighted_sum(data.bank, weights), two)
         result = self._solve_one(problem)
         model = result.model
-        unseen = leave_one_out_scores(problem, model)
+        left_out_scores = leave_one_out_scores(problem, model)
         coef = model.weights[0] * (model.coef[:, 1] - model.coef[:, 0])
-        return _Separator(weights, coef, unseen[:, 1] - unseen[:, 0], result)
+        return OneClassSVM(
+            weights, coef, left_out_scores[:, 1] - left_out_scores[:, 0], result
+        )
 
 
-def _together(results: list[SolveResult], model: Expansion) -> SolveResult:
-    """The results of several problems as one."""
+def _joined_result(results: list[SolveResult], model: Expansion) -> SolveResult:
+    """Join the results of several problems."""
     return SolveResult(
         model,
         sum(result.objective for result in results),

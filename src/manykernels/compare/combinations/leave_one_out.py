@@ -1,4 +1,4 @@
-"""Kernels chosen one after the other by a leave-one-out error in closed form."""
+"""Forward selection of kernels by a leave-one-out error in closed form."""
 
 from __future__ import annotations
 
@@ -10,18 +10,21 @@ from manykernels.banks import Bank
 from manykernels.base.arrays import Array, Index
 from manykernels.base.machine import require_memory
 from manykernels.base.stored import Floats, Wholes
-from manykernels.compare.combinations.base import CombinedKernelClassifier, Training
+from manykernels.compare.combinations.base import (
+    CombinationData,
+    CombinedKernelClassifier,
+)
 from manykernels.inputs.parameters import Whole
 from manykernels.losses import Squared
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers.problem import Problem
 from manykernels.solvers.regression.ridge import held_out_residuals
 
-SQUARES = 4  # matrices of all pairs of rows, in float64, that one factor takes
+LEAVE_ONE_OUT_MATRICES = 4  # of all pairs of rows, in float64, for one factor
 
 
-class Step(NamedTuple):
-    """What a set of kernels predicts of rows left out; better ones compare greater."""
+class SelectionStep(NamedTuple):
+    """Leave-one-out accuracy of a set of kernels; better sets compare greater."""
 
     accuracy: float
     closeness: float  # minus the mean squared residual; decides ties
@@ -30,8 +33,8 @@ class Step(NamedTuple):
 
 def select_forward(
     problem: Problem, target: Index, counts: Array, limit: int | None = None
-) -> list[Step]:
-    """Add the kernel that helps the mean of the chosen most, until none helps.
+) -> list[SelectionStep]:
+    """Add the kernel that improves the mean kernel most, until none does.
 
     Parameters
     ----------
@@ -45,7 +48,7 @@ def select_forward(
         Kernels at most.
     """
     bank = problem.bank
-    chosen: list[Step] = []
+    chosen: list[SelectionStep] = []
     while len(chosen) < (limit or bank.n_blocks):
         taken = [step.position for step in chosen]
         left = [f for f in range(bank.n_blocks) if f not in taken]
@@ -66,7 +69,9 @@ def least_squares(bank: Bank, target: Index, weight: Array, C: float) -> Problem
     return Problem(bank, centered, n_outputs, Squared(), norm, C, weight)
 
 
-def _judge(problem: Problem, target: Index, counts: Array, kernels: list[int]) -> Step:
+def _judge(
+    problem: Problem, target: Index, counts: Array, kernels: list[int]
+) -> SelectionStep:
     """Leave-one-out scores of the mean of some kernels."""
     weights = np.zeros(problem.bank.n_blocks)
     weights[kernels] = 1.0 / len(kernels)
@@ -77,7 +82,9 @@ def _judge(problem: Problem, target: Index, counts: Array, kernels: list[int]) -
     rows = problem.sample_weight
     squares = np.sum(residuals**2, axis=1)
     accuracy = float(np.average(right, weights=rows))
-    return Step(accuracy, -float(np.average(squares, weights=rows)), kernels[-1])
+    return SelectionStep(
+        accuracy, -float(np.average(squares, weights=rows)), kernels[-1]
+    )
 
 
 class LeaveOneOutKernelClassifier(CombinedKernelClassifier):
@@ -149,10 +156,10 @@ class LeaveOneOutKernelClassifier(CombinedKernelClassifier):
         super().__init__(kernels, C, **shared)
         self.max_kernels = max_kernels
 
-    def _find_weights(self, data: Training) -> Array:
+    def _find_weights(self, data: CombinationData) -> Array:
         n_rows = data.bank.n_rows
         what = f"leaving out each of {n_rows} rows"
-        require_memory(SQUARES * 8 * n_rows**2, self.memory_limit, what)
+        require_memory(LEAVE_ONE_OUT_MATRICES * 8 * n_rows**2, self.memory_limit, what)
         rows = data.targets
         problem = least_squares(data.bank, rows.target, rows.weight, self.C)
         counts = np.ones(n_rows) if data.counts is None else data.counts

@@ -14,8 +14,8 @@ from manykernels.banks.combined import weighted_sum
 from manykernels.base.arrays import Array, Index
 from manykernels.base.stored import Either, Floats, Part, Real, require_all, storable
 from manykernels.compare.combinations.base import (
+    CombinationData,
     CombinedKernelClassifier,
-    Training,
     only,
     restricted,
 )
@@ -27,7 +27,7 @@ from manykernels.mkl.search import Fold, make_folds
 from manykernels.solvers import Problem
 from manykernels.solvers.loop import require_whole
 
-MISSED = 1e-9  # what rounding may miss a constraint by, where scores are at most one
+CONSTRAINT_TOL = 1e-9  # rounding of a constraint, where scores are at most one
 
 
 class Mixture(NamedTuple):
@@ -104,10 +104,10 @@ class _Program:
             found = self._solve_with(used)
             missed = self._missed(found)
             missed[used] = 0.0
-            if missed.max(initial=0.0) <= MISSED:
+            if missed.max(initial=0.0) <= CONSTRAINT_TOL:
                 return found
             worst = self._closest(-missed)
-            used = np.union1d(used, worst[missed[worst] > MISSED])
+            used = np.union1d(used, worst[missed[worst] > CONSTRAINT_TOL])
 
     def _closest(self, leads: Array) -> Index:
         """The pair with the smallest lead of every row."""
@@ -250,7 +250,7 @@ class LPBetaClassifier(CombinedKernelClassifier):
     dual_coef_ : array of shape (n_kernels, n_support, n_classes)
         Of the SVM of every kernel.
     support_ : array of int
-        Training rows that some of the SVMs need.
+        CombinationData rows that some of the SVMs need.
     n_iter_ : int
         Epochs of the longest fit of an SVM.
     kernel_views_ : see MKLClassifier
@@ -297,7 +297,7 @@ class LPBetaClassifier(CombinedKernelClassifier):
         self.nu = nu
         self.cv = cv
 
-    def _learn(self, data: Training) -> LPBetaClassifier:
+    def _learn(self, data: CombinationData) -> LPBetaClassifier:
         rows, n_kernels = data.targets, data.bank.n_blocks
         folds = make_folds(self.cv, rows.target, None, rows.kept, True)
         _require_partition(folds, len(rows.kept))
@@ -314,7 +314,9 @@ class LPBetaClassifier(CombinedKernelClassifier):
         coefs = np.stack([part.coef for part in parts])
         return self._store_stack(data, coefs, found.weights)
 
-    def _learn_alone(self, data: Training, f: int, folds: list[Fold]) -> _KernelShare:
+    def _learn_alone(
+        self, data: CombinationData, f: int, folds: list[Fold]
+    ) -> _KernelShare:
         """The SVM of one kernel, on all rows and without every fold."""
         alone = weighted_sum(data.bank, only(f, data.bank.n_blocks))
         problem = self._svm(alone, data.targets)
@@ -336,7 +338,7 @@ class LPBetaClassifier(CombinedKernelClassifier):
         return scores
 
     def _store_stack(
-        self, data: Training, coefs: Array, weights: Array
+        self, data: CombinationData, coefs: Array, weights: Array
     ) -> LPBetaClassifier:
         support = support_of(np.concatenate(coefs, axis=1))
         kernels = data.kernels.take(support, matrices=False)

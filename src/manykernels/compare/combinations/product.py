@@ -1,4 +1,4 @@
-"""The product kernel: rows are alike where every kernel says so."""
+"""The product kernel: rows are alike where every kernel has large values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from manykernels.banks.combined import merged
 from manykernels.base.arrays import Array, Values
 from manykernels.base.quoted import quoted
 from manykernels.base.stored import Floats, Part, Real, require_all, storable
-from manykernels.compare.combinations.base import CombinedKernelClassifier, Training
+from manykernels.compare.combinations.base import (
+    CombinationData,
+    CombinedKernelClassifier,
+)
 from manykernels.inputs.parameters import Number, Rule
 from manykernels.kernels import (
     RBF,
@@ -26,8 +29,8 @@ from manykernels.kernels.kernel_scaling import check_matrix, sample_rows
 from manykernels.mkl.calibration import Temperature, calibrate
 from manykernels.mkl.models.model import MOST_BYTES
 
-# exp(-distance): every positive power is a kernel again.
-EXPONENTIAL = (RBF, Laplacian, ChiSquared, Distance)
+# Every positive power of exp(-distance) is a kernel.
+EXPONENTIAL_KERNELS = (RBF, Laplacian, ChiSquared, Distance)
 
 
 @dataclass(frozen=True)
@@ -162,7 +165,7 @@ class ProductKernelClassifier(CombinedKernelClassifier):
         super().__init__(kernels, C, **shared)
         self.power = power
 
-    def _learn(self, data: Training) -> ProductKernelClassifier:
+    def _learn(self, data: CombinationData) -> ProductKernelClassifier:
         power = choose_power(self.power, data.kernels)
         bank = merged(data.bank, PowerProduct(power))
         if self.psd == "check" and not power.is_integer():
@@ -210,7 +213,7 @@ def choose_power(power: Any, kernels: KernelSet) -> float:
 
 def _is_exponential(kernel: Any) -> bool:
     changed = kernel.center or kernel.approximate is not None
-    return isinstance(kernel, EXPONENTIAL) and not changed
+    return isinstance(kernel, EXPONENTIAL_KERNELS) and not changed
 
 
 def _check_root(bank: Bank, power: float) -> None:

@@ -128,9 +128,9 @@ def _pairs(values: Array, d: Array) -> float:
     )
 
 
-SMALL = 1e-7  # of the norm: keeps weights positive between two steps
-NO_WEIGHT = 1e-9  # of the largest: products that are left out of linear systems
-STEPS = 300  # alternations on one hull
+SMOOTHING_SHARE = 1e-7  # of the norm: keeps weights positive between two steps
+ZERO_WEIGHT_RTOL = 1e-9  # of the largest: products outside the linear systems
+MAX_HULL_STEPS = 300  # alternations on one hull
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,7 @@ def _require_supported(problem: ProductProblem) -> None:
         )
 
 
-class Solution(NamedTuple):
+class HullSolution(NamedTuple):
     """The optimum on a hull."""
 
     w: Array
@@ -300,19 +300,19 @@ class HullSearch:
         order = np.argsort(-values, kind="stable")
         return [outside[i] for i in order if values[i] > allowed * (1.0 + 1e-6)]
 
-    def _solve(self) -> Solution:
+    def _solve(self) -> HullSolution:
         """Alternate ridge regression and eta_v = ||w_D(v)|| / (d_v norm)."""
         solution = self._at()
-        for _ in range(STEPS):
+        for _ in range(MAX_HULL_STEPS):
             if self._gap(solution) <= 0.2 * self.settings.tol or not solution.norm:
                 break
             lengths = np.sqrt(self.below @ np.square(solution.w))
-            sizes = (lengths + SMALL * solution.norm) / self.weights
+            sizes = (lengths + SMOOTHING_SHARE * solution.norm) / self.weights
             self.eta = sizes / float(np.square(self.weights) @ sizes)
             solution = self._at()
         return solution
 
-    def _at(self) -> Solution:
+    def _at(self) -> HullSolution:
         """w = s (s G s + I / C)^-1 s z'y with s^2 = zeta, for the present eta.
 
         Products of hardly any weight are left out of the system and have w = 0; the
@@ -320,7 +320,7 @@ class HullSearch:
         """
         problem = self.problem
         zeta = 1.0 / ((1.0 / self.eta) @ self.below)
-        alive = np.flatnonzero(zeta > NO_WEIGHT * zeta.max(initial=0.0))
+        alive = np.flatnonzero(zeta > ZERO_WEIGHT_RTOL * zeta.max(initial=0.0))
         s = np.sqrt(zeta[alive])
         shifted = s[:, None] * self.gram[np.ix_(alive, alive)] * s
         shifted.flat[:: len(s) + 1] += 1.0 / problem.C
@@ -332,7 +332,7 @@ class HullSearch:
         coef = problem.C * (self.target - smooth)
         lengths = np.sqrt(self.below @ np.square(w))
         reach = np.sqrt(self.below @ np.square(zeta * (coef @ self.features)))
-        return Solution(
+        return HullSolution(
             w,
             zeta,
             coef,
@@ -341,14 +341,14 @@ class HullSearch:
             float((reach / (self.weights * self.eta)).max(initial=0.0)),
         )
 
-    def _gap(self, solution: Solution) -> float:
+    def _gap(self, solution: HullSolution) -> float:
         """The relative duality gap on the hull alone."""
         value = self.problem.primal_value(solution.norm, solution.scores)
         bound = self.problem.dual_bound(solution.coef, solution.dual_norm)
         return (value - bound) / value if value > 0.0 else 0.0
 
     def _snapshot(
-        self, solution: Solution, products: tuple[Product, ...]
+        self, solution: HullSolution, products: tuple[Product, ...]
     ) -> ProductExpansion:
         """An expansion divides weights by rho^2, which is no part of this kernel."""
         rho = np.array([self.d[len(i)] for i in products])

@@ -13,14 +13,16 @@ from manykernels.solvers.loop import Iterate
 from manykernels.solvers.problem import Expansion, Problem
 from manykernels.solvers.weights import DualMixture
 
-FEW_SWEEPS = 0.5  # part of the gap that an interleaved SVM may leave unsolved
+# An SVM between two updates of the weights is solved to this share of the gap: less
+# precise ones need more updates, more precise ones waste sweeps.
+INTERLEAVED_GAP_SHARE = 0.5
 
 
 @dataclass(frozen=True)
 class Kloft(WrapperSolver):
     r"""Alternate an SVM with :math:`d_f \propto \|w_f\|^{2-p}`, for 1 < p <= 2.
 
-    The paper constrains the weights, :math:`\|d\|_r \le 1`, and calls r p; ours is
+    The paper constrains the weights, :math:`\|d\|_r \le 1`, and calls r p; here it is
     2 r / (r + 1). Its updates contract the error by about 2 - p a round. The SVM is
     our multiclass dual ascent.
 
@@ -86,7 +88,7 @@ class _Interleaved(Alternation):
 
     def round(self) -> Iterate:
         iterate = super().round()
-        self.goal = FEW_SWEEPS * max(self.gap, self.tol)
+        self.goal = INTERLEAVED_GAP_SHARE * max(self.gap, self.tol)
         return iterate
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from manykernels.base.arrays import Array
 from manykernels.compare.solvers.wrapper import (
-    Solution,
+    WrappedSVM,
     Wrapper,
     WrapperSolver,
     require_sparse_norm,
@@ -18,10 +18,10 @@ from manykernels.solvers.problem import Expansion, Problem
 from manykernels.solvers.weights import DualMixture
 from manykernels.solvers.working_set import Sums
 
-FLAT = 0.1  # share of the first slope at which a line search ends
-TRIALS = 10  # SVMs of a line search at most
-ROUNDING = 1e-12  # share of the direction's largest part that counts as zero
-SHARPER = 0.1  # factor on the SVM's gap where a round found nothing
+LINE_SEARCH_SLOPE_SHARE = 0.1  # of the first slope, at which a line search ends
+MAX_LINE_SEARCH_SVMS = 10
+DIRECTION_RTOL = 1e-12  # parts of a direction below it are zero
+STALLED_SVM_TOL_FACTOR = 0.1  # on the SVM's gap, where a round brings no decrease
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class SimpleMKL(WrapperSolver):
     largest weight, which takes up the difference so that the weights sum to one. While
     the value falls, a step goes as far as the first weight that vanishes, and on with
     the direction that is left; then a line search on the slope of J, known at every
-    trial. Every trial is an SVM, solved by our multiclass dual ascent.
+    trial. Every trial is an SVM, solved by multiclass dual ascent.
 
     Parameters
     ----------
@@ -42,8 +42,8 @@ class SimpleMKL(WrapperSolver):
         Directions at most.
     random_state : int, Generator or None
     svm_tol : float
-        Relative gap to which an SVM is solved at least; a small current gap asks for
-        more. The paper's SVMs are precise from the first, for instance 1e-4.
+        Largest relative gap of an SVM; a smaller current gap needs a smaller one. The
+        paper's SVMs are precise from the first, for instance 1e-4.
 
     References
     ----------
@@ -90,13 +90,13 @@ class _Descent(Wrapper):
     """One direction and its line search a round."""
 
     remembered = (*Wrapper.remembered, "here")
-    here: Solution | None = None  # the SVM at the current weights
+    here: WrappedSVM | None = None  # the SVM at the current weights
 
     def restore(self, state: State) -> None:
         """Go on from an earlier state."""
         super().restore(state)
         if self.here is not None:
-            here = Solution(*self.here)
+            here = WrappedSVM(*self.here)
             self.here = here._replace(sums=Sums(*here.sums))
 
     def round(self) -> Iterate:
@@ -106,17 +106,17 @@ class _Descent(Wrapper):
             found = self._search(self.here)
         iterate = self.iterate(found)
         if found is self.here:  # too rough an SVM to see a way down
-            self.goal *= SHARPER
+            self.goal *= STALLED_SVM_TOL_FACTOR
             self.here = None
         else:
             self.weights, self.here = found.weights, found
         return iterate
 
-    def _search(self, here: Solution) -> Solution:
+    def _search(self, here: WrappedSVM) -> WrappedSVM:
         """A point with a lower value than `here`, if the slopes show any."""
         largest = int(np.argmax(here.weights))
         direction = reduced_direction(here.weights, -0.5 * here.squares)
-        rounding = ROUNDING * float(np.abs(direction).max())
+        rounding = DIRECTION_RTOL * float(np.abs(direction).max())
         while direction.min() < -rounding and direction.max() > rounding:
             falling = np.flatnonzero(direction < -rounding)
             ratios = here.weights[falling] / -direction[falling]
@@ -132,18 +132,18 @@ class _Descent(Wrapper):
         return here
 
     def _line_search(
-        self, here: Solution, there: Solution, direction: Array, longest: float
-    ) -> Solution:
+        self, here: WrappedSVM, there: WrappedSVM, direction: Array, longest: float
+    ) -> WrappedSVM:
         """Where J is nearly flat between two points, by regula falsi on its slope."""
 
-        def slope(solution: Solution) -> float:
+        def slope(solution: WrappedSVM) -> float:
             return -0.5 * float(solution.squares @ direction)
 
         low, high = 0.0, longest
         at_low, at_high = slope(here), slope(there)
-        enough = FLAT * abs(at_low)
+        enough = LINE_SEARCH_SLOPE_SHARE * abs(at_low)
         found = here
-        for _ in range(TRIALS):
+        for _ in range(MAX_LINE_SEARCH_SVMS):
             if at_low >= 0.0 or at_high <= 0.0:
                 break
             step = low + (high - low) * at_low / (at_low - at_high)

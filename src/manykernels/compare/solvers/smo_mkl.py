@@ -26,7 +26,7 @@ from manykernels.solvers.problem import Expansion, Problem, require_hinge
 
 
 def require_two_classes(problem: Problem, solver: str) -> None:
-    """Methods with one coefficient per row tell two classes apart."""
+    """Raise unless there are two classes: methods with one coefficient per row."""
     if problem.n_outputs != 2:
         raise ValueError(
             f"{solver} handles two classes, got {problem.n_outputs}; wrap the "

@@ -160,7 +160,6 @@ class _Averaging(MirrorDescent):
         )
 
     def objective(self) -> float:
-        """Primal value, from the cache."""
         scale = self.state.block_scale.astype(np.float64)
         lengths = scale * np.sqrt(self.state.square_norms)
         return self.settings.objective(self.problem, self.scores(), lengths)

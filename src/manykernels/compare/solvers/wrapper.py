@@ -1,4 +1,4 @@
-"""The SVM for given kernel weights, and what all solvers around it share."""
+"""Base of solvers that alternate between an SVM and the kernel weights."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ from manykernels.solvers.loop import (
 from manykernels.solvers.problem import Expansion, Problem, require_hinge
 from manykernels.solvers.working_set import Sums, WorkingSet, stretched
 
-FIRST_GOAL = 0.1  # relative gap that is enough for the very first SVM
-INNER_SHARE = 0.25  # part of the current gap that an SVM may leave unsolved
-LEAST_GOAL = 1e-11  # rounding hides what lies below
+FIRST_SVM_TOL = 0.1  # relative gap of the first SVM
+# An SVM is solved to this share of the current gap: early SVMs are cheap.
+SVM_GAP_SHARE = 0.25
+MIN_SVM_TOL = 1e-11  # smaller gaps are rounding
 
 
-class Solution(NamedTuple):
+class WrappedSVM(NamedTuple):
     """The SVM on sum_f weights_f K_f, solved to a relative gap."""
 
     weights: Array
@@ -83,7 +84,7 @@ class FrozenSVM(Resumable):
         self.coef: Array = feasible * problem.bound[:, None]
         self._work: WorkingSet | None = None
 
-    def solve(self, weights: Array, goal: float) -> Solution:
+    def solve(self, weights: Array, goal: float) -> WrappedSVM:
         """The SVM with these weights, to the relative gap `goal`."""
         if self._work is None:
             every = np.arange(self.problem.n_rows)
@@ -91,7 +92,7 @@ class FrozenSVM(Resumable):
         work = self._work
         updates = work.ascend(weights, goal)
         self.coef = work.coef.copy()
-        return Solution(
+        return WrappedSVM(
             weights,
             self.coef,
             work.scores.T,
@@ -114,7 +115,7 @@ class LowerBound(Protocol):
     coef: Array  # a dual point with this value
 
     def add(self, coef: Array, linear: float, theta_norms: Array) -> float:
-        """Take in a dual point; returns the best value."""
+        """Add a dual point and return the best value."""
 
 
 class Wrapper(Resumable):
@@ -159,11 +160,11 @@ class Wrapper(Resumable):
 
     def iterates(self) -> Iterator[Iterate]:
         """One iterate a round."""
-        while self.done < self.max_iter and self.goal > LEAST_GOAL:
+        while self.done < self.max_iter and self.goal > MIN_SVM_TOL:
             self.done += 1
             yield self.round()
 
-    def evaluate(self, weights: Array) -> Solution:
+    def evaluate(self, weights: Array) -> WrappedSVM:
         """The SVM for these weights; its dual point joins the certificate."""
         solution = self.svm.solve(weights, self.goal)
         self.updates += solution.updates
@@ -183,7 +184,7 @@ class Wrapper(Resumable):
         """Relative to the best objective so far."""
         return relative_gap(self.best, self.bound.value)
 
-    def iterate(self, solution: Solution) -> Iterate:
+    def iterate(self, solution: WrappedSVM) -> Iterate:
         """The certificate of a solution; the next SVM is solved more precisely.
 
         Values that may end the search are computed in float64, from the kernels.
@@ -195,7 +196,7 @@ class Wrapper(Resumable):
         if last or self.gap <= self.tol:
             scores = problem.bank.scores(coef, weights)
         scale, _ = self._stretched(scores, lengths)
-        self.goal = min(self.goal, INNER_SHARE * max(self.gap, self.tol))
+        self.goal = min(self.goal, SVM_GAP_SHARE * max(self.gap, self.tol))
         updates, self.updates = self.updates, 0
         return Iterate(
             objective=problem.primal_value(scale * scores, scale * lengths),
@@ -208,7 +209,7 @@ class Wrapper(Resumable):
 
 @dataclass(frozen=True)
 class WrapperSolver:
-    """Solvers that change the kernel weights between one SVM and the next.
+    """Base of solvers that change the kernel weights between SVMs.
 
     Parameters
     ----------
@@ -218,8 +219,7 @@ class WrapperSolver:
         Rounds at most.
     random_state : int, Generator or None
     svm_tol : float
-        Relative gap to which an SVM is solved at least; a small current gap asks for
-        more.
+        Largest relative gap of an SVM; a smaller current gap needs a smaller one.
     """
 
     certified: ClassVar[bool] = True  # warns where the gap stays above tol
@@ -227,11 +227,11 @@ class WrapperSolver:
     tol: float = 1e-2
     max_iter: int = 500
     random_state: int | np.random.Generator | None = None
-    svm_tol: float = FIRST_GOAL
+    svm_tol: float = FIRST_SVM_TOL
 
     @abstractmethod
     def search(self, problem: Problem, start: Expansion) -> Wrapper:
-        """The method's own way through the weights."""
+        """Return the state of a run from `start`."""
 
     def solve(
         self,
@@ -245,7 +245,7 @@ class WrapperSolver:
         require_one_combined_kernel(problem, type(self).__name__)
         zero = problem.zero()
         search = self.search(problem, start or zero)
-        with one_blas_thread():  # BLAS threads would fight with our own
+        with one_blas_thread():
             return run(
                 search, zero, tol=self.tol, callback=callback, checkpoint=checkpoint
             )

@@ -14,7 +14,7 @@ from manykernels.products.indices import Product
 from manykernels.products.inner_problem import InnerSolver, combined
 from manykernels.products.product_problem import ProductProblem
 from manykernels.products.sparse.quadratic_programs import (
-    MAX_NEWTON_STEPS,
+    MAX_QUADRATIC_STEPS,
     newton_descent,
     simplex_quadratic,
     squared_l1,
@@ -180,7 +180,7 @@ class MatrixWorkingSet:
             zero = inner.solve(np.zeros((problem.n_rows, problem.n_rows)))
             return Restricted(zero.coef, self.theta, 0.0, zero.scores, zero.intercept)
         here = inner.solve(self._matrix(self.theta))
-        for _ in range(MAX_NEWTON_STEPS):
+        for _ in range(MAX_QUADRATIC_STEPS):
             gradient, hessian = self._derivatives(C, here.coef, here.scores)
             linear = gradient - hessian @ self.theta
             aim = simplex_quadratic(hessian, linear, self.theta)

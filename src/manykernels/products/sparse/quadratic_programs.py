@@ -18,7 +18,7 @@ OPTIMALITY_RTOL = 1e-10
 MAX_ENTERING_TERMS = 10
 # Newton steps converge quadratically: the limit only ends a run that rounding keeps
 # from meeting its tolerance.
-MAX_NEWTON_STEPS = 60
+MAX_QUADRATIC_STEPS = 60
 
 
 def backtrack(
@@ -61,7 +61,7 @@ def newton_descent(
     array([0.693147...])
     """
     point, value = start, value_of(start)
-    for _ in range(MAX_NEWTON_STEPS):
+    for _ in range(MAX_QUADRATIC_STEPS):
         moved, lower = backtrack(value_of, point, model_minimum(point), value)
         if not lower < value:
             break

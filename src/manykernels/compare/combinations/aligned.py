@@ -11,10 +11,13 @@ from scipy.optimize import nnls
 from manykernels.banks import Bank
 from manykernels.banks.alignment import centered_products, ratio
 from manykernels.base.arrays import Array
-from manykernels.compare.combinations.base import CombinedKernelClassifier, Training
+from manykernels.compare.combinations.base import (
+    CombinationData,
+    CombinedKernelClassifier,
+)
 from manykernels.inputs.parameters import OneOf
 
-RANK_TOLERANCE = 1e-12  # of the largest eigenvalue; copies of a kernel have none
+ALIGNMENT_RANK_RTOL = 1e-12  # of the largest eigenvalue: copies of a kernel add none
 
 
 def aligned_together(bank: Bank, target: Array, weight: Array) -> Array:
@@ -25,7 +28,7 @@ def aligned_together(bank: Bank, target: Array, weight: Array) -> Array:
     """
     products, aims = _products(bank, target, weight)
     values, vectors = np.linalg.eigh(products)
-    kept = values > RANK_TOLERANCE * max(values[-1], 0.0)
+    kept = values > ALIGNMENT_RANK_RTOL * max(values[-1], 0.0)
     if not kept.any():
         return np.zeros(bank.n_blocks)
     roots = np.sqrt(values[kept])
@@ -52,7 +55,7 @@ def _products(bank: Bank, target: Array, weight: Array) -> tuple[Array, Array]:
     return products, bank.square_norms(share[:, None] * centered)
 
 
-METHODS: dict[str, Callable[[Bank, Array, Array], Array]] = {
+ALIGNMENT_METHODS: dict[str, Callable[[Bank, Array, Array], Array]] = {
     "alignf": aligned_together,
     "align": aligned_apart,
 }
@@ -100,7 +103,7 @@ class AlignmentClassifier(CombinedKernelClassifier):
     True
     """
 
-    _rules = {**CombinedKernelClassifier._rules, "method": OneOf(*METHODS)}
+    _rules = {**CombinedKernelClassifier._rules, "method": OneOf(*ALIGNMENT_METHODS)}
 
     def __init__(
         self,
@@ -112,6 +115,6 @@ class AlignmentClassifier(CombinedKernelClassifier):
         super().__init__(kernels, C, **shared)
         self.method = method
 
-    def _find_weights(self, data: Training) -> Array:
+    def _find_weights(self, data: CombinationData) -> Array:
         indicator = np.eye(len(data.targets.classes))[data.targets.target]
-        return METHODS[self.method](data.bank, indicator, data.targets.weight)
+        return ALIGNMENT_METHODS[self.method](data.bank, indicator, data.targets.weight)
