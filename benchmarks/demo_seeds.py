@@ -6,12 +6,13 @@ ones, which harm the averaged kernel less.
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 from common import parse, save, show
 
-from manykernels.cli.demo import Arena, Contest, Result, warm_up
+from manykernels.cli.demo import DemoKernels, DemoResult, compare_methods, warm_up
 from manykernels.datasets import load_noisy_digits
 
 GAMMAS = ("scale", 0.1)
@@ -29,19 +30,19 @@ def main() -> None:
     for gamma in GAMMAS:
         runs = [contest(options, seed, gamma) for seed in range(options.seeds)]
         report(runs, f"{options.seeds} splits, noise kernels with gamma = {gamma}, %")
-        stored[gamma] = [[result.as_dict() for result in results] for results in runs]
+        stored[gamma] = [[asdict(result) for result in results] for results in runs]
     save("demo_seeds", options=vars(options), runs_by_noise_gamma=stored)
 
 
-def contest(options: Any, seed: int, gamma: float | str) -> list[Result]:
+def contest(options: Any, seed: int, gamma: float | str) -> list[DemoResult]:
     """All contenders on one split."""
     digits = load_noisy_digits(options.train, options.noise, seed, gamma)
-    arena = Arena.build(digits, seed)
-    warm_up(arena)
-    return Contest(arena).run(lambda name: None)
+    kernels = DemoKernels.build(digits, seed)
+    warm_up(kernels)
+    return compare_methods(kernels, lambda name: None)[0]
 
 
-def report(runs: list[list[Result]], title: str) -> None:
+def report(runs: list[list[DemoResult]], title: str) -> None:
     """Mean and range over the splits."""
     rows = []
     for results in zip(*runs, strict=True):

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 import manykernels
 from manykernels.cli import app
-from manykernels.cli.demo import Arena, Contest, Result, conclusion
+from manykernels.cli.demo import DemoKernels, DemoResult, best_single_kernel, conclusion
 from manykernels.datasets import load_noisy_digits
 
 runner = CliRunner()
@@ -115,24 +115,21 @@ def test_help_names_the_command_and_its_options():
 
 def test_best_single_kernel_is_chosen_without_the_test_rows():
     digits = load_noisy_digits(60, 2, 0)
-    arena = Arena.build(digits, 0)
+    kernels = DemoKernels.build(digits, 0)
     shuffled = {**digits, "target_test": digits.target_test[::-1]}
-    other = Arena.build(Bunch(**shuffled), 0)
-    notes = [
-        [action() for name, action in Contest(a).steps() if "single" in name][0].note
-        for a in (arena, other)
-    ]
-    assert notes[0] == notes[1] in arena.names
+    other = DemoKernels.build(Bunch(**shuffled), 0)
+    note = best_single_kernel(kernels).note
+    assert note == best_single_kernel(other).note in kernels.names
 
 
 def test_stack_is_unit_diagonal_and_ordered_like_the_names():
     digits = load_noisy_digits(40, 3, 0)
-    arena = Arena.build(digits, 0)
-    assert arena.train.shape == (40, 40, 15)
-    assert arena.test.shape == (len(digits.target_test), 40, 15)
-    np.testing.assert_allclose(np.diagonal(arena.train), 1.0, rtol=1e-5)
-    assert arena.names[0] == "linear top left" and arena.names[-1] == "noise 3"
-    assert arena.useful().train.shape[-1] == 12
+    kernels = DemoKernels.build(digits, 0)
+    assert kernels.train.shape == (40, 40, 15)
+    assert kernels.test.shape == (len(digits.target_test), 40, 15)
+    np.testing.assert_allclose(np.diagonal(kernels.train), 1.0, rtol=1e-5)
+    assert kernels.names[0] == "linear top left" and kernels.names[-1] == "noise 3"
+    assert kernels.useful().train.shape[-1] == 12
 
 
 @pytest.mark.parametrize(
@@ -145,7 +142,7 @@ def test_stack_is_unit_diagonal_and_ordered_like_the_names():
 )
 def test_conclusion_follows_the_numbers(learned, mean, words):
     results = [
-        Result("MKL, p = 1", "2 useful", learned, 0.1, 1.0),
-        Result("SVM, averaged kernel", "2 useful", mean, 0.1, 1.0),
+        DemoResult("MKL, p = 1", "2 useful", learned, 0.1, 1.0),
+        DemoResult("SVM, averaged kernel", "2 useful", mean, 0.1, 1.0),
     ]
     assert words in conclusion(results)

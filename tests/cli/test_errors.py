@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from manykernels import MKLClassifier
 from manykernels.cli import app
-from manykernels.cli.errors import BAD_INPUT, plain_errors
+from manykernels.cli.errors import BAD_INPUT, one_line, one_sentence_errors
 from manykernels.cli.outputs import write_table
 from manykernels.kernels import RBF
 
@@ -18,7 +18,7 @@ def raising(error):
     def command():
         raise error
 
-    return plain_errors(command)
+    return one_sentence_errors()(command)
 
 
 @pytest.mark.parametrize("end", ["", ".", "?", "!"])
@@ -36,13 +36,13 @@ def test_refusals_are_told_whatever_their_last_character(kind, end, capsys):
     [
         lambda: None + 1,
         lambda: len(3),
-        lambda: plain_errors(),
+        lambda: one_line(),
         lambda: np.ones(3).reshape("x"),
     ],
 )
 def test_mistakes_of_the_program_keep_their_traceback(mistake, capsys):
     with pytest.raises(TypeError):
-        plain_errors(mistake)()
+        one_sentence_errors()(mistake)()
     assert capsys.readouterr().err == ""
 
 

@@ -1,11 +1,11 @@
-"""``manykernels demo``: does learning kernel weights pay, next to simpler uses?"""
+"""``manykernels demo``: learned kernel weights next to simpler uses of kernels."""
 
 from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +28,13 @@ from manykernels.kernels import KernelSet, Precomputed, as_kernels
 from manykernels.mkl import MKLClassifier
 from manykernels.report import plot_fit
 
-# Every contender chooses its C from these by cross-validation on the training rows.
-C_VALUES = (1.0, 10.0, 100.0)
-FOLDS = 3
+C_VALUES = (1.0, 10.0, 100.0)  # every method chooses among these on training rows
+DEMO_FOLDS = 3
 WARM_UP_ROWS = 120  # enough for every compiled loop to run once
 
 
 @dataclass(frozen=True)
-class Result:
+class DemoResult:
     """One line of the table; None where a column makes no sense."""
 
     method: str
@@ -48,14 +47,10 @@ class Result:
     noise_weight: float | None = None
     note: str = ""
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
-class Arena:
-    """Kernel values of one data set, ready for every contender.
+class DemoKernels:
+    """Kernel values of one data set, which all methods share.
 
     Stacks have shape (rows, training rows, kernels), what scikit-learn can slice.
     """
@@ -69,7 +64,7 @@ class Arena:
     seed: int
 
     @classmethod
-    def build(cls, digits: Bunch, seed: int) -> Arena:
+    def build(cls, digits: Bunch, seed: int) -> DemoKernels:
         """Compute all kernels once, normalized with the training rows only."""
         kernels = KernelSet.fit(as_kernels(digits.kernels), digits.data)
         test = np.concatenate([b for _, b in kernels.cross(digits.data_test)], axis=1)
@@ -83,145 +78,127 @@ class Arena:
             seed,
         )
 
-    def useful(self) -> Arena:
-        """The same rows without the noise kernels."""
+    def useful(self) -> DemoKernels:
+        """Return the same rows without the noise kernels."""
         keep = self.groups == "useful"
-        return Arena(
-            self.train[..., keep],
-            self.test[..., keep],
-            self.target,
-            self.target_test,
-            [name for name, k in zip(self.names, keep, strict=True) if k],
-            self.groups[keep],
-            self.seed,
+        return replace(
+            self,
+            train=self.train[..., keep],
+            test=self.test[..., keep],
+            names=[name for name, k in zip(self.names, keep, strict=True) if k],
+            groups=self.groups[keep],
         )
 
     @property
     def title(self) -> str:
-        """What the kernels are, in words."""
+        """Numbers of useful kernels and of noise kernels."""
         n_noise = int((self.groups == "noise").sum())
         useful = len(self.groups) - n_noise
         return f"{useful} useful + {n_noise} noise" if n_noise else f"{useful} useful"
 
-    def search(self, model: Any) -> GridSearchCV:
-        """A search for C by cross-validation, which refits on all training rows."""
+    def search(self, model: Any, kernels: np.ndarray) -> GridSearchCV:
+        """Fit the model with the best C by cross-validation on the training rows."""
         smallest = int(np.bincount(self.target).min())
-        n_folds = max(2, min(FOLDS, smallest))
+        n_folds = max(2, min(DEMO_FOLDS, smallest))
         folds = StratifiedKFold(n_folds, shuffle=True, random_state=self.seed)
-        return GridSearchCV(model, {"C": list(C_VALUES)}, cv=folds, error_score="raise")
+        grid = {"C": list(C_VALUES)}
+        search = GridSearchCV(model, grid, cv=folds, error_score="raise")
+        return search.fit(kernels, self.target)
+
+    def result(
+        self, method: str, search: GridSearchCV, test: np.ndarray, **others: Any
+    ) -> DemoResult:
+        """Measure a searched model on the test rows."""
+        accuracy = float(search.score(test, self.target_test))
+        C = float(search.best_params_["C"])
+        seconds = float(search.refit_time_)
+        return DemoResult(method, self.title, accuracy, seconds, C, **others)
 
 
-def learn_weights(arena: Arena, p: float) -> tuple[Result, MKLClassifier]:
+def learn_weights(kernels: DemoKernels, p: float) -> tuple[DemoResult, MKLClassifier]:
     """Multiple kernel learning at exponent p."""
-    specs = [Precomputed(columns=f, name=n) for f, n in enumerate(arena.names)]
-    model = MKLClassifier(specs, p=p, random_state=arena.seed)
+    specs = [Precomputed(columns=f, name=n) for f, n in enumerate(kernels.names)]
+    model = MKLClassifier(specs, p=p, random_state=kernels.seed)
     with warnings.catch_warnings():
         # A fold that stops early only makes the choice of C a little rougher; the
         # table shows the gap of the final fit.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        search = arena.search(model).fit(arena.train, arena.target)
+        search = kernels.search(model, kernels.train)
     fitted = search.best_estimator_
     weights = fitted.kernel_weights_
-    result = Result(
+    result = kernels.result(
         f"MKL, p = {p:g}",
-        arena.title,
-        float(fitted.score(arena.test, arena.target_test)),
-        float(search.refit_time_),
-        float(fitted.C),
-        float(fitted.duality_gap_ / fitted.objective_),
-        int((weights > 0.0).sum()),
-        float(weights[arena.groups == "noise"].sum()),
+        search,
+        kernels.test,
+        gap=float(fitted.duality_gap_ / fitted.objective_),
+        used=int((weights > 0.0).sum()),
+        noise_weight=float(weights[kernels.groups == "noise"].sum()),
     )
     return result, fitted
 
 
-def average_kernels(arena: Arena) -> Result:
+def average_kernels(kernels: DemoKernels) -> DemoResult:
     """An SVM on the mean of all kernels."""
-    search = _svm(arena, arena.train.mean(axis=-1))
-    accuracy = search.score(arena.test.mean(axis=-1), arena.target_test)
-    noise = float(np.mean(arena.groups == "noise"))
-    return Result(
+    search = kernels.search(SVC(kernel="precomputed"), kernels.train.mean(axis=-1))
+    return kernels.result(
         "SVM, averaged kernel",
-        arena.title,
-        float(accuracy),
-        float(search.refit_time_),
-        float(search.best_params_["C"]),
-        used=len(arena.names),
-        noise_weight=noise,
+        search,
+        kernels.test.mean(axis=-1),
+        used=len(kernels.names),
+        noise_weight=float(np.mean(kernels.groups == "noise")),
     )
 
 
-def best_single_kernel(arena: Arena) -> Result:
+def best_single_kernel(kernels: DemoKernels) -> DemoResult:
     """An SVM on the kernel with the best cross-validated accuracy."""
-    searches = [_svm(arena, arena.train[..., f]) for f in range(len(arena.names))]
+    svm = SVC(kernel="precomputed")
+    n_kernels = len(kernels.names)
+    searches = [kernels.search(svm, kernels.train[..., f]) for f in range(n_kernels)]
     best = int(np.argmax([search.best_score_ for search in searches]))
-    accuracy = searches[best].score(arena.test[..., best], arena.target_test)
-    return Result(
+    return kernels.result(
         "SVM, best single kernel",
-        arena.title,
-        float(accuracy),
-        float(searches[best].refit_time_),
-        float(searches[best].best_params_["C"]),
+        searches[best],
+        kernels.test[..., best],
         used=1,
-        noise_weight=float(arena.groups[best] == "noise"),
-        note=arena.names[best],
+        noise_weight=float(kernels.groups[best] == "noise"),
+        note=kernels.names[best],
     )
 
 
-def warm_up(arena: Arena) -> None:
+def warm_up(kernels: DemoKernels) -> None:
     """Run the compiled loops once, so that their compilation is not timed."""
-    rows = np.arange(min(WARM_UP_ROWS, len(arena.target)))
-    stack = arena.train[np.ix_(rows, rows)]
+    rows = np.arange(min(WARM_UP_ROWS, len(kernels.target)))
+    stack = kernels.train[np.ix_(rows, rows)]
     model = MKLClassifier("precomputed", p=1.25, tol=0.5, random_state=0)
-    model.fit(stack, arena.target[rows])
+    model.fit(stack, kernels.target[rows])
 
 
-Step = tuple[str, Callable[[], Result]]
-
-
-class Contest:
-    """All contenders in order; `model` is the one in the picture."""
-
-    def __init__(self, arena: Arena) -> None:
-        self.arena = arena
-        self.model: MKLClassifier | None = None
-
-    def run(self, announce: Callable[[str], object]) -> list[Result]:
-        """Results of all contenders; `announce` is told who comes next."""
-        results = []
-        # The matrices are small: more BLAS threads would mostly wait for each other.
-        with threadpool_limits(limits=1, user_api="blas"):
-            for name, action in self.steps():
-                announce(name)
-                results.append(action())
-        return results
-
-    def steps(self) -> Iterator[Step]:
-        """Names and actions, to be run one after the other."""
-        yield "learning weights, p = 1", self._sparse
-        yield "learning weights, p = 1.25", self._mild
-        yield "averaging all kernels", lambda: average_kernels(self.arena)
-        yield "trying single kernels", lambda: best_single_kernel(self.arena)
-        if (self.arena.groups == "noise").any():
-            useful = self.arena.useful()
-            yield "learning, useful only", lambda: learn_weights(useful, 1.0)[0]
-            yield "averaging, useful only", lambda: average_kernels(useful)
-
-    def _sparse(self) -> Result:
-        result, self.model = learn_weights(self.arena, 1.0)
-        return result
-
-    def _mild(self) -> Result:
-        return learn_weights(self.arena, 1.25)[0]
-
-
-def _svm(arena: Arena, kernel: np.ndarray) -> GridSearchCV:
-    return arena.search(SVC(kernel="precomputed")).fit(kernel, arena.target)
+def compare_methods(
+    kernels: DemoKernels, announce: Callable[[str], object]
+) -> tuple[list[DemoResult], MKLClassifier]:
+    """Results of all methods in order, and the first model; `announce` gets titles."""
+    # The matrices are small: more BLAS threads would mostly wait for each other.
+    with threadpool_limits(limits=1, user_api="blas"):
+        announce("learning weights, p = 1")
+        sparse, model = learn_weights(kernels, 1.0)
+        announce("learning weights, p = 1.25")
+        results = [sparse, learn_weights(kernels, 1.25)[0]]
+        announce("averaging all kernels")
+        results.append(average_kernels(kernels))
+        announce("trying single kernels")
+        results.append(best_single_kernel(kernels))
+        if (kernels.groups == "noise").any():
+            useful = kernels.useful()
+            announce("learning, useful only")
+            results.append(learn_weights(useful, 1.0)[0])
+            announce("averaging, useful only")
+            results.append(average_kernels(useful))
+    return results, model
 
 
 # Points of accuracy within which two methods count as equal; two standard errors of
 # a difference on 1,600 images are about as much.
-AS_GOOD = 1.0
+EQUAL_POINTS = 1.0
 
 
 def demo(
@@ -242,12 +219,17 @@ def demo(
         f"Learning to read digits from {train} images with 12 useful kernels and "
         f"{noise} that only see noise; each method chooses its C by cross-validation."
     )
-    digits = load_noisy_digits(train, noise, seed)
-    arena = Arena.build(digits, seed)
-    compile_seconds = _compile(arena, console)
-    contest = Contest(arena)
-    results = _run(contest, console)
-    _write_picture(contest.model, arena, results[0], output)
+    kernels = DemoKernels.build(load_noisy_digits(train, noise, seed), seed)
+    began = time.perf_counter()
+    with changing_line(console, "compiling the inner loops, kept for the next run"):
+        warm_up(kernels)
+    compile_seconds = time.perf_counter() - began
+    console.print(
+        f"Inner loops ready after {compile_seconds:.1f} s, not counted below."
+    )
+    with changing_line(console, "") as show_step:
+        results, model = compare_methods(kernels, show_step)
+    _write_picture(model, kernels, results[0], output)
     if as_json:
         print_json(
             {
@@ -256,11 +238,11 @@ def demo(
                 "seed": seed,
                 "compile_seconds": compile_seconds,
                 "picture": str(output),
-                "results": [result.as_dict() for result in results],
+                "results": [asdict(result) for result in results],
             }
         )
         return
-    console.print(result_table(results, len(arena.target_test)))
+    console.print(result_table(results, len(kernels.target_test)))
     console.print(conclusion(results))
     console.print(f"Picture: {output}", soft_wrap=True)
 
@@ -279,34 +261,22 @@ def _check(train: int, noise: int, seed: int, output: Path) -> None:
     check_picture("--output", output)
 
 
-def _compile(arena: Arena, console: Console) -> float:
-    began = time.perf_counter()
-    with changing_line(console, "compiling the inner loops, kept for the next run"):
-        warm_up(arena)
-    seconds = time.perf_counter() - began
-    console.print(f"Inner loops ready after {seconds:.1f} s, not counted below.")
-    return seconds
-
-
-def _run(contest: Contest, console: Console) -> list[Result]:
-    with changing_line(console, "") as tell:
-        return contest.run(tell)
-
-
-def _write_picture(model: Any, arena: Arena, result: Result, output: Path) -> None:
+def _write_picture(
+    model: Any, kernels: DemoKernels, result: DemoResult, output: Path
+) -> None:
     title = (
-        f"{len(arena.target)} training images, {arena.title} kernels, p = {model.p:g}: "
-        f"{result.accuracy:.1%} of the test images right"
+        f"{len(kernels.target)} training images, {kernels.title} kernels, "
+        f"p = {model.p:g}: {result.accuracy:.1%} of the test images right"
     )
-    figure = plot_fit(model, arena.groups.tolist(), title)
+    figure = plot_fit(model, kernels.groups.tolist(), title)
     try:
         figure.savefig(output, dpi=110)
     except OSError as error:
         fail(f"--output must be writable, got '{output}' ({error.strerror})")
 
 
-def result_table(results: list[Result], n_test: int) -> Table:
-    """One row per contender, one section per set of kernels."""
+def result_table(results: list[DemoResult], n_test: int) -> Table:
+    """One row per method, one section per set of kernels."""
     table = Table(
         title=f"{n_test} test images",
         caption="used: kernels with weight; noise: weight on noise kernels",
@@ -325,19 +295,19 @@ def result_table(results: list[Result], n_test: int) -> Table:
     return table
 
 
-def by_kernels(results: list[Result]) -> dict[str, list[Result]]:
+def by_kernels(results: list[DemoResult]) -> dict[str, list[DemoResult]]:
     """The results of each set of kernels, in order."""
     sets = dict.fromkeys(result.kernels for result in results)
     return {name: [r for r in results if r.kernels == name] for name in sets}
 
 
-def conclusion(results: list[Result]) -> str:
-    """What the numbers say, in words chosen by the numbers.
+def conclusion(results: list[DemoResult]) -> str:
+    """Compare learning with averaging, in one sentence per set of kernels.
 
     Examples
     --------
-    >>> learned = Result("MKL, p = 1", "2 useful + 4 noise", 0.9, 0.1, 1.0)
-    >>> mean = Result("SVM, averaged kernel", "2 useful + 4 noise", 0.8, 0.1, 1.0)
+    >>> learned = DemoResult("MKL, p = 1", "2 useful + 4 noise", 0.9, 0.1, 1.0)
+    >>> mean = DemoResult("SVM, averaged kernel", "2 useful + 4 noise", 0.8, 0.1, 1.0)
     >>> print(conclusion([learned, mean]))
     With 2 useful + 4 noise kernels, learning weights gains 10.0 points over averaging.
     """
@@ -345,11 +315,11 @@ def conclusion(results: list[Result]) -> str:
     return "\n".join(_sentence(kernels, rows) for kernels, rows in sets.items())
 
 
-def _sentence(kernels: str, results: list[Result]) -> str:
+def _sentence(kernels: str, results: list[DemoResult]) -> str:
     learned = next(r for r in results if r.method.startswith("MKL"))
     mean = next(r for r in results if "averaged" in r.method)
     points = 100.0 * (learned.accuracy - mean.accuracy)
-    if abs(points) < AS_GOOD:
+    if abs(points) < EQUAL_POINTS:
         verdict = f"averaging is as good as learning weights ({points:+.1f} points)"
     elif points > 0.0:
         verdict = f"learning weights gains {points:.1f} points over averaging"
@@ -358,7 +328,7 @@ def _sentence(kernels: str, results: list[Result]) -> str:
     return f"With {kernels} kernels, {verdict}."
 
 
-def _cells(result: Result) -> list[str]:
+def _cells(result: DemoResult) -> list[str]:
     return [
         f"  {result.method}",
         f"{result.accuracy:.1%}",

@@ -1,31 +1,30 @@
-"""Errors in one sentence, and the exit codes that go with them."""
+"""Errors in one sentence, and the exit codes of these."""
 
 from __future__ import annotations
 
 import dis
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import wraps
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import typer
 
 from manykernels.base.extras import MissingLibraryError
 
 BAD_INPUT = 2
-RAISE = dis.opmap["RAISE_VARARGS"]
+RAISE_OPCODE = dis.opmap["RAISE_VARARGS"]
 INTERRUPTED = 130  # what shells report after Ctrl-C
 
 
 def show(line: str, err: bool = False) -> None:
-    """One line for people, whatever was in the file that it speaks of."""
+    """Print one line; control characters in it are escaped."""
     typer.echo(printable(line), err=err)
 
 
 def printable(text: str) -> str:
-    r"""The same text; what a terminal would obey instead of show is spelled out.
+    r"""Escape what a terminal would execute instead of showing it.
 
     Examples
     --------
@@ -44,21 +43,6 @@ def fail(message: str) -> NoReturn:
     raise typer.Exit(BAD_INPUT)
 
 
-def plain_errors(command: Callable[..., None]) -> Callable[..., None]:
-    """The same command; what the user can mend is told in one sentence.
-
-    Anything else is a mistake of the program and keeps its traceback.
-    """
-
-    @wraps(command)
-    def run(*args: Any, **options: Any) -> None:
-        with _one_sentence_errors():
-            command(*args, **options)
-            sys.stdout.flush()
-
-    return run
-
-
 def one_line(error: BaseException | str) -> str:
     r"""A message without line breaks.
 
@@ -71,9 +55,14 @@ def one_line(error: BaseException | str) -> str:
 
 
 @contextmanager
-def _one_sentence_errors() -> Iterator[None]:
+def one_sentence_errors() -> Iterator[None]:
+    """Context manager and decorator: print errors of the user as one sentence.
+
+    Errors of the program keep their traceback.
+    """
     try:
         yield
+        sys.stdout.flush()
     except BrokenPipeError:
         _discard_output()
         raise typer.Exit(0) from None
@@ -85,22 +74,22 @@ def _one_sentence_errors() -> Iterator[None]:
     except (ValueError, MemoryError, MissingLibraryError) as error:
         fail(one_line(error))
     except TypeError as error:
-        if not _is_refusal(error):
+        if not _is_written_for_users(error):
             raise
         fail(one_line(error))
 
 
-def _is_refusal(error: TypeError) -> bool:
-    """Whether a raise statement wrote the error for people to read.
+def _is_written_for_users(error: TypeError) -> bool:
+    """Whether a raise statement made the error.
 
-    A mistake of the program, such as None + 1, comes from the operation itself.
+    An error of the program, such as None + 1, comes from the operation itself.
     """
-    place = error.__traceback__
-    while place is not None and place.tb_next is not None:
-        place = place.tb_next
-    if place is None:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
         return False
-    return place.tb_frame.f_code.co_code[place.tb_lasti] == RAISE
+    return trace.tb_frame.f_code.co_code[trace.tb_lasti] == RAISE_OPCODE
 
 
 def _about_file(error: OSError) -> str:
@@ -113,7 +102,7 @@ def _about_file(error: OSError) -> str:
 
 
 def _discard_output() -> None:
-    """Nobody reads any more: what is still buffered must not raise at the end."""
+    """Drop what is buffered: without a reader it would raise at the end."""
     try:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())

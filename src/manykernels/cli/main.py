@@ -1,4 +1,4 @@
-"""The commands, put together."""
+"""The list of commands, each of which is imported when it runs."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from manykernels.cli.errors import (
     INTERRUPTED,
     fail,
     one_line,
-    plain_errors,
+    one_sentence_errors,
     show,
 )
 
-# The module of each command, and what the list of commands says of it.
+# The module of each command, and its line in the list of commands.
 COMMANDS = {
     "fit": ("fit_rows", "Learn a model and the weight of every kernel from a file."),
     "predict": ("models", "Write a prediction for every row, token or word of a file."),
@@ -31,7 +31,7 @@ COMMANDS = {
         "Show what a model file holds: kernels with their weights, the certificate, "
         "...",
     ),
-    "report": ("pages", "Write what a model does on unseen rows as a page to look at."),
+    "report": ("pages", "Write a model's results on unseen rows as an HTML page."),
     "study": (
         "pages",
         "Find out whether learning the weights pays, and which views matter.",
@@ -54,27 +54,26 @@ COMMANDS = {
         "Compile the loops for this machine now, so that no fit has to wait for it.",
     ),
 }
-TABLES = ("pandas", "pyarrow")  # what other commands read and write
+TABLE_LIBRARIES = ("pandas", "pyarrow")
 
 
 class Commands(TyperGroup):
-    """Commands that are imported when they run; the list of them imports none."""
+    """Commands that are imported when they run; listing them imports none."""
 
     def list_commands(self, context: Any) -> list[str]:
-        """Names in the order of use."""
         return list(COMMANDS)
 
     def get_command(self, context: Any, name: str) -> Any:
-        """What the list shows: the name and one sentence."""
+        """Return the name with the line of the list."""
         return TyperCommand(name, help=COMMANDS[name][1]) if name in COMMANDS else None
 
     def resolve_command(self, context: Any, arguments: list[str]) -> Any:
-        """The command itself, with its options."""
+        """Return the command itself, with its options."""
         name, found, rest = super().resolve_command(context, arguments)
         return name, found and load_command(str(name)), rest
 
     def main(self, *args: Any, **options: Any) -> Any:
-        """Run a command; bad options are told in one sentence without a frame."""
+        """Run a command; report bad options in one sentence without a frame."""
         alone = options.get("standalone_mode", True)
         options["standalone_mode"] = False
         if not alone:
@@ -82,12 +81,12 @@ class Commands(TyperGroup):
         try:
             code = super().main(*args, **options)
         except Exception as error:
-            code = _told(error)
+            code = _report_usage_error(error)
         sys.exit(code if isinstance(code, int) else 0)
 
 
-def _told(error: Any) -> int:
-    """Say what is wrong with an option; its class depends on the version of typer."""
+def _report_usage_error(error: Any) -> int:
+    """Print an error of typer; the module of its class depends on the version."""
     kind = type(error).__name__
     if kind == "Abort":
         show("Interrupted.", err=True)
@@ -106,11 +105,12 @@ def _told(error: Any) -> int:
 def load_command(name: str) -> Any:
     """Import the module of a command, and the libraries that it needs."""
     home, _ = COMMANDS[name]
-    for library in TABLES if home != "main" else ():
+    for library in TABLE_LIBRARIES if home != "main" else ():
         require_library(library, "cli")
     module = import_module(f"manykernels.cli.{home}")
+    function = getattr(module, name.replace("-", "_"))
     alone = typer.Typer(add_completion=False, pretty_exceptions_show_locals=False)
-    alone.command(name)(plain_errors(getattr(module, name.replace("-", "_"))))
+    alone.command(name)(one_sentence_errors()(function))
     return typer.main.get_command(alone)
 
 
@@ -121,7 +121,7 @@ def bench(
     quick: bool = typer.Option(False, "--quick", help="Quick versions of the named."),
     full: bool = typer.Option(False, "--full", help="All of them: some hours."),
     status: bool = typer.Option(
-        False, "--status", help="Only say which results are older than the code."
+        False, "--status", help="Only list results that are older than the code."
     ),
     stale: bool = typer.Option(False, "--stale", help="Measure just these again."),
 ) -> None:
@@ -139,7 +139,7 @@ def bench(
 
 
 def find_benchmarks() -> Path:
-    """run.py of the checkout that is installed, or of the one we are in."""
+    """Return run.py of the installed checkout, or of the current folder."""
     installed = Path(__file__).resolve().parents[3]
     for root in (installed, Path.cwd()):
         script = root / "benchmarks" / "run.py"
@@ -169,7 +169,7 @@ app = typer.Typer(
     help="Multiple kernel learning with certified solutions.",
     no_args_is_help=True,
     add_completion=False,
-    # Tracebacks with local variables are long and say little to most people.
+    # Tracebacks with local variables are too long to read.
     pretty_exceptions_show_locals=False,
 )
 

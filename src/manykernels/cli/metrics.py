@@ -1,4 +1,4 @@
-"""How good the predictions of a model are, and what a model is, as data and as text."""
+"""Figures of predictions, and the summary of a model, as data and as text."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from sklearn.metrics import (
 from manykernels.inputs.reporting import shortened
 from manykernels.mkl import MKLSurvival
 
-MOST_CLASSES = 20  # in a confusion table for people
+MOST_CONFUSED_CLASSES = 20  # in a printed confusion table
 MOST_LISTED = 10  # classes and the like on one line
 
 
 def measure_rows(
     model: Any, X: Any, y: np.ndarray, weight: np.ndarray | None = None
 ) -> dict[str, Any]:
-    """Figures by name, of the sort that the model calls for."""
+    """Return figures by name, of the task of the model."""
     if isinstance(model, MKLSurvival):
         return measure_times(model, X, y, weight)
     measure = measure_classes if is_classifier(model) else measure_values
@@ -93,7 +93,7 @@ def measure_classes(
 
 
 def metric_lines(content: dict[str, Any]) -> Iterator[str]:
-    r"""Measured figures for people.
+    r"""Lines of text with measured figures.
 
     Examples
     --------
@@ -136,7 +136,7 @@ def _class_lines(classes: list[dict[str, Any]], confusion: Any) -> Iterator[str]
             f"{label:{width}}  {line['rows']:7d}  {line['precision']:9.4f}  "
             f"{line['recall']:6.4f}"
         )
-    if len(labels) > MOST_CLASSES:
+    if len(labels) > MOST_CONFUSED_CLASSES:
         return
     cell = max(width, *(len(str(count)) for row in confusion for count in row))
     yield ""
@@ -147,7 +147,7 @@ def _class_lines(classes: list[dict[str, Any]], confusion: Any) -> Iterator[str]
 
 
 def summary_lines(summary: dict[str, Any]) -> Iterator[str]:
-    r"""What an estimator's `summary` says, for people.
+    r"""Lines of text with an estimator's `summary`.
 
     Examples
     --------

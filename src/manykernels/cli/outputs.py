@@ -90,7 +90,7 @@ def check_picture(words: str, path: Path | None) -> None:
 def write_table(
     path: str, header: Sequence[str], rows: Iterable[Sequence[Any]]
 ) -> None:
-    """CSV with a header, or TSV if the name says so."""
+    """Write a table with a header as CSV, or as TSV by the name of the file."""
     delimiter = TABLE_DELIMITERS.get(Path(path).suffix.lower(), ",")
     with opened(path) as stream:
         writer = csv.writer(stream, delimiter=delimiter, lineterminator="\n")

@@ -34,7 +34,7 @@ HTML_SUFFIXES = (".html", ".htm")
 
 @command("model data out target time event weight drop view index title format header")
 def report(given: Given) -> None:
-    """Write what a model does on unseen rows as a page to look at.
+    """Write a model's results on unseen rows as an HTML page.
 
     manykernels report model.mk test.csv --target kind --out report.html
     """

@@ -1,4 +1,4 @@
-"""What people see on standard error while a command works."""
+"""Progress and warnings on standard error while a command works."""
 
 from __future__ import annotations
 
@@ -16,16 +16,20 @@ from manykernels.cli.errors import INTERRUPTED, one_line, printable
 from manykernels.inputs.reporting import epoch_text, shown_log
 from manykernels.solvers.loop import InterruptedFitWarning
 
-Tell = Callable[[str], None]
+ShowLine = Callable[[str], None]
 
 
 @contextmanager
-def changing_line(console: Console, first: str) -> Iterator[Tell]:
+def changing_line(console: Console, first: str) -> Iterator[ShowLine]:
     """One line with a clock that changes, and vanishes at the end."""
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    # A pipe or a log file gets no line that changes.
-    hidden = not console.is_terminal
-    with Progress(*columns, console=console, transient=True, disable=hidden) as shown:
+    with Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,  # no changing line for a pipe or a log file
+    ) as shown:
         task = shown.add_task(first, total=None)
         yield lambda text: shown.update(task, description=text)
 
@@ -36,17 +40,17 @@ def watched(
 ) -> Iterator[list[type[Warning]]]:
     """Show a fit: warnings, and a line per epoch or one that changes.
 
-    Yields the list of the warnings that came.
+    Yields the list of the warnings.
     """
     console = Console(stderr=True)
-    with shown_warnings(console) as seen:
+    with shown_warnings(console) as warned:
         if verbose or quiet:
             model.set_params(verbose=int(verbose))
-            yield seen
+            yield warned
         else:
-            with changing_line(console, "preparing") as tell, shown_log(tell):
-                model.set_params(callback=lambda line: tell(epoch_text(line)))
-                yield seen
+            with changing_line(console, "preparing") as show_line, shown_log(show_line):
+                model.set_params(callback=lambda line: show_line(epoch_text(line)))
+                yield warned
     model.set_params(verbose=0, callback=None)
 
 
@@ -57,41 +61,41 @@ def learn_and_save(
     *data: Any,
     smaller: Callable[[Any], Any] | None = None,
 ) -> Any:
-    """Fit and write the model; after Ctrl-C what was learned so far, and exit 130.
+    """Fit, write and return the model; after Ctrl-C the unfinished one, and exit 130.
 
-    `smaller` makes of the fitted model the one to write, which is returned.
+    `smaller` turns the fitted model into the one to write.
     """
-    with watched(model, verbose) as seen:
+    with watched(model, verbose) as warned:
         model.fit(*data)
     written = model if smaller is None else smaller(model)
-    save_model(written, path, seen)
-    leave_if_interrupted(seen)
+    save_model(written, path, warned)
+    leave_if_interrupted(warned)
     return written
 
 
-def save_model(model: Any, path: Path, seen: list[type[Warning]]) -> None:
-    """Write a fitted model; adds to the list of the warnings that came."""
+def save_model(model: Any, path: Path, warned: list[type[Warning]]) -> None:
+    """Write a fitted model; add to the list of warnings."""
     with shown_warnings(Console(stderr=True)) as more:
         model.save(path)
-    seen += more
+    warned += more
 
 
-def leave_if_interrupted(seen: list[type[Warning]]) -> None:
-    """End the command as shells expect it, if Ctrl-C ended the fit."""
-    if InterruptedFitWarning in seen:
+def leave_if_interrupted(warned: list[type[Warning]]) -> None:
+    """Exit as shells expect it if Ctrl-C ended the fit."""
+    if InterruptedFitWarning in warned:
         raise typer.Exit(INTERRUPTED)
 
 
 @contextmanager
 def shown_warnings(console: Console) -> Iterator[list[type[Warning]]]:
-    """Print every warning as one line; yields the list of those that came."""
-    seen: list[type[Warning]] = []
+    """Print every warning as one line; yields the list of them."""
+    warned: list[type[Warning]] = []
 
     def show(message: Any, category: Any, *_: Any, **__: Any) -> None:
-        seen.append(category)
+        warned.append(category)
         text = printable(f"Warning: {one_line(message)}")
         console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     with warnings.catch_warnings():
         warnings.showwarning = show
-        yield seen
+        yield warned

@@ -181,8 +181,9 @@ class Roles:
             others = {*found, target, event, weight, group, index}
             features = [j for j in range(n_columns) if j not in others]
         self._check(features, names)
-        single = (target, weight, group, event, index)
-        return ColumnPlan(names, features, *single, self.lenient)
+        return ColumnPlan(
+            names, features, target, weight, group, event, index, self.lenient
+        )
 
     def _check(self, features: Sequence[int], names: list[str] | None) -> None:
         """Raise if there are no features, too many, or some without a name."""
