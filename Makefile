@@ -69,7 +69,7 @@ $(LOWEST)/.installed: pyproject.toml tests/lowest.txt
 # What runs on devices, here on PyTorch's "cpu"; one thread, for its threads wait for
 # each other where tests run side by side.
 TORCH := $(VENV)-torch
-TORCH_TESTS := tests/device tests/banks/device tests/solvers/test_device_blocks.py \
+TORCH_TESTS := tests/device tests/banks/test_device_banks.py tests/solvers/test_device_blocks.py \
 	tests/mkl/test_device.py tests/mkl/test_device_checks.py \
 	tests/mkl/test_device_search.py \
 	tests/solvers/regression/test_device_ridge.py \

@@ -3,7 +3,7 @@
 from importlib.util import find_spec
 
 # Modules that need PyTorch have their examples run by `make test-torch`.
-NEED_TORCH = ("compiled", "cuda_hinge", "torch_device")
+NEED_TORCH = ("cuda", "torch_device")
 collect_ignore = [
     f"src/manykernels/device/{name}.py"
     for name in NEED_TORCH

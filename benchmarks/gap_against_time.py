@@ -82,7 +82,7 @@ def main() -> None:
         arena = datasets.mnist(options.train, 1, seed)
         few = np.arange(200)
         target = np.unique(arena.target[few], return_inverse=True)[1]
-        solve_all(arena.bank.subset(few), target, seed, options, 0.5)  # compiles
+        solve_all(arena.bank.take(few), target, seed, options, 0.5)  # compiles
         curves = solve_all(arena.bank, arena.target, seed, options, options.limit)
         for key, curve in curves.items():
             found.setdefault(key, []).append(curve)

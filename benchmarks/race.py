@@ -210,7 +210,7 @@ def compile_loops(arena: Arena, p: float, C: float) -> None:
     """Compilation is not on the clock."""
     rows = np.arange(min(150, arena.bank.n_rows))
     target = np.unique(arena.target[rows], return_inverse=True)[1]
-    problem = make_problem(arena.bank.subset(rows), target, p, C)
+    problem = make_problem(arena.bank.take(rows), target, p, C)
     for entrant in entrants(p):
         follow(entrant.make(0.1, 0), problem, 0.05)
 

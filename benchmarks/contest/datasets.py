@@ -86,7 +86,7 @@ def some_rows(arena: Arena, n_rows: int) -> Arena:
     """Some rows, the same whenever; rows of a data set may be ordered by class."""
     rows = np.random.default_rng(0).permutation(arena.bank.n_rows)[:n_rows]
     target = np.unique(arena.target[rows], return_inverse=True)[1]
-    bank = arena.bank.subset(rows)
+    bank = arena.bank.take(rows)
     return replace(arena, bank=bank, test=arena.test[:, :, rows], target=target)
 
 

@@ -20,7 +20,7 @@ def check_bank(
     rtol : float
         Relative to the largest value of each answer.
     subset : array of int, optional
-        Rows on which to check the bank's subset in the same way.
+        Rows on which to check the bank's `take` in the same way.
     """
     n_rows, n_blocks, _ = stack.shape
     assert (bank.n_rows, bank.n_blocks) == (n_rows, n_blocks)
@@ -47,8 +47,8 @@ def check_bank(
     _check_products(bank, stack, np.zeros((n_rows, 2)), weights, rtol)
     assert bank.rows(rows).dtype == bank.dtype
     assert bank.combine(weights, rows).dtype == bank.dtype
-    for take in () if subset is None else (bank.subset, bank.brief_subset):
-        part = take(subset)
+    for brief in () if subset is None else (False, True):
+        part = bank.take(subset, brief)
         assert list(part.names) == list(bank.names)
         assert part.dtype == bank.dtype
         check_bank(part, stack[subset][:, :, subset], rtol)

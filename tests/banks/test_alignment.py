@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from manykernels.banks import GramBank
-from manykernels.banks import alignment as module
-from manykernels.banks.alignment import alignments, target_alignments
+from manykernels.banks import centered_alignment as module
+from manykernels.banks.centered_alignment import alignments, target_alignments
 from tests.oracles.toys import blobs, kernel_stack
 
 
@@ -27,7 +27,7 @@ def aligned(A, B):
 
 @pytest.mark.parametrize("block_bytes", [1, 2**26])
 def test_between_kernels(stack, block_bytes, monkeypatch):
-    monkeypatch.setattr(module, "BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(module, "ROW_BLOCK_BYTES", block_bytes)
     found = alignments(GramBank(stack))
     for f in range(5):
         for g in range(5):

@@ -16,7 +16,6 @@ from manykernels.banks import (
     build_bank,
 )
 from manykernels.banks.base import block_norms
-from manykernels.banks.given import ScaledBank, given_bank
 from manykernels.base import machine
 from manykernels.kernels import KernelSet, Linear
 from manykernels.solvers import Auto
@@ -72,12 +71,11 @@ def test_gram_bank_in_threads(
     check_bank(GramBank(STACK.astype(dtype)), STACK, rtol, SUBSET)
 
 
-@pytest.mark.parametrize("most", [0, 1 << 22])
+@pytest.mark.parametrize("most", [5 * N, 1 << 22])
 def test_rows_that_scores_combined_are_combined_once(
     most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("manykernels.banks.base.SCORE_VALUES", most)
-    monkeypatch.setattr("manykernels.banks.base.SCORE_BLOCK", 5)
+    monkeypatch.setattr("manykernels.banks.base.COMBINED_VALUES", most)
     bank, weights = GramBank(STACK), np.arange(1.0, 5.0)
     coef = np.zeros((N, 2))
     coef[SUBSET] = rng.normal(size=(len(SUBSET), 2))
@@ -86,7 +84,7 @@ def test_rows_that_scores_combined_are_combined_once(
     weights[0] = 7.0  # somebody else's from now on
     found = bank.combine_precisely(np.arange(1.0, 5.0), rows)
     np.testing.assert_allclose(found, matrix[rows], rtol=1e-12)
-    once = most > 0
+    once = most > 5 * N
     assert (found is bank.combine_precisely(np.arange(1.0, 5.0), rows)) == once
     other = np.einsum("f,ifj->ij", weights, STACK)[rows]
     np.testing.assert_allclose(bank.combine_precisely(weights, rows), other)
@@ -137,13 +135,13 @@ def test_stacks_as_they_were_given(
     stack = STACK.transpose(0, 2, 1) if kernels_last else STACK.transpose(1, 0, 2)
     stack = np.ascontiguousarray(stack, given)
     stack = stack if kernels_last else stack.transpose(1, 2, 0)
-    bank = given_bank(stack, factors, list(map(str, factors)), dtype)
+    middle = stack.transpose(0, 2, 1)
+    bank = GramBank(middle, list(map(str, factors)), dtype=dtype, factors=factors)
     expected = STACK * factors[:, None]
     check_bank(
         bank, expected, max(rtol, SINGLE if given == np.float32 else 0.0), SUBSET
     )
-    inner = bank.bank if isinstance(bank, ScaledBank) else bank
-    assert np.shares_memory(inner.stack, stack)  # type: ignore[attr-defined]
+    assert np.shares_memory(bank.values, stack)
     np.testing.assert_allclose(bank.stored_rows(), expected, rtol=1e-5, atol=1e-5)
 
 

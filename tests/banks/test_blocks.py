@@ -41,15 +41,15 @@ def bank_of(dtype: type = np.float64, **options: int) -> BlockBank:
 def test_a_subset_becomes_a_stack_where_there_is_room(dtype: type, rtol: float) -> None:
     needed = stack_bytes(len(SUBSET), 2, np.dtype(dtype).itemsize)
     for room, kind in ((needed, GramBank), (needed - 1, BlockBank)):
-        bank = bank_of(dtype, room=room, max_combined_rows=7)
-        assert isinstance(bank.subset(SUBSET), kind)
+        bank = bank_of(dtype, bytes_free=room, max_combined_rows=7)
+        assert isinstance(bank.take(SUBSET), kind)
         assert bank.max_combined_rows == 7
         check_bank(bank, STACK, rtol, SUBSET)
     assert bank_of().max_combined_rows == N
 
 
 def test_products_in_small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "ROW_BYTES", 1)
+    monkeypatch.setattr(blocks, "FEATURE_BYTES", 1)
     check_bank(bank_of(), STACK, 1e-12, SUBSET)
 
 
@@ -98,9 +98,9 @@ def test_auto_takes_features_instead_of_a_large_stack(
 
 
 def test_memory_bounds_the_working_sets_of_features() -> None:
-    kernels = KernelSet.fit([Linear()], rng.normal(size=(3000, 2)))
-    held = 3000 * 2 * 4
-    tight = build_bank(kernels, "features", memory_limit=held + 4 * 4 * 1500**2)
+    kernels = KernelSet.fit([Linear()], rng.normal(size=(5000, 2)))
+    held = 5000 * 2 * 4
+    tight = build_bank(kernels, "features", memory_limit=held + 4 * 4 * 2500**2)
     assert isinstance(tight, BlockBank)
-    assert (tight.max_combined_rows, tight.room) == (1500, 2 * 4 * 1500**2)
-    assert build_bank(kernels, "features", memory_limit=held).max_combined_rows == 1000
+    assert (tight.max_combined_rows, tight.bytes_free) == (2500, 2 * 4 * 2500**2)
+    assert build_bank(kernels, "features", memory_limit=held).max_combined_rows == 2000

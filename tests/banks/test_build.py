@@ -86,14 +86,14 @@ def test_auto_computes_on_demand_where_values_do_not_fit() -> None:
     assert limit >= build.on_demand_bytes(fitted)
     bank = build_bank(fitted, memory_limit=limit)
     assert isinstance(bank, OnDemandBank)
-    assert isinstance(bank.subset(np.arange(2)), GramBank)
-    assert isinstance(bank.subset(np.arange(18)), OnDemandBank)
+    assert isinstance(bank.take(np.arange(2)), GramBank)
+    assert isinstance(bank.take(np.arange(18)), OnDemandBank)
     with pytest.raises(MemoryError, match="3 kernels of 19 rows on demand needs"):
         build_bank(fitted, memory_limit="1KB")
 
 
 def test_on_demand_rows_in_small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bank_base, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(bank_base, "ROW_BLOCK_BYTES", 1)
     kernels = KernelSet.fit(ANY, X, dtype=np.float64)
     check_bank(OnDemandBank(kernels), twin(kernels), 1e-12, SUBSET)
 

@@ -17,9 +17,7 @@ from manykernels.banks import (
     StoredBank,
     build,
     build_bank,
-    cost,
 )
-from manykernels.banks.given import ScaledBank
 from manykernels.base import machine
 from manykernels.kernels import (
     RBF,
@@ -65,8 +63,7 @@ def real_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_does_not_fit(make: Callable[[], KernelSet], kind: type) -> None:
     kernels = make()
     limit = build.gram_bytes(kernels)
-    in_memory = GramBank, ScaledBank
-    assert isinstance(build_bank(kernels, memory_limit=limit), in_memory)
+    assert isinstance(build_bank(kernels, memory_limit=limit), GramBank)
     assert isinstance(build_bank(kernels, memory_limit=limit - 1), kind)
 
 
@@ -144,29 +141,29 @@ def test_the_choice_and_its_cost_are_logged_before_it_starts(
 
 
 def test_kernels_on_the_same_columns_share_their_cost() -> None:
-    one = cost.pair_ns(fitted([RBF(0.1)]))
-    shared = cost.pair_ns(fitted([RBF(0.1), RBF(0.2)]))
-    apart = cost.pair_ns(fitted([RBF(0.1), RBF(0.2, columns=slice(0, 99))]))
-    assert one < shared < apart < 2 * one + cost.VALUE_NS
+    one = build.pair_ns(fitted([RBF(0.1)]))
+    shared = build.pair_ns(fitted([RBF(0.1), RBF(0.2)]))
+    apart = build.pair_ns(fitted([RBF(0.1), RBF(0.2, columns=slice(0, 99))]))
+    assert one < shared < apart < 2 * one + build.VALUE_NS
 
 
 def test_cost_grows_with_columns_precision_and_clipping() -> None:
     narrow = KernelSet.fit([RBF(0.1)], X[:, :10])
     double = KernelSet.fit([RBF(0.1)], X, dtype=np.float64)
-    base = cost.pair_ns(fitted([RBF(0.1)]))
-    assert cost.pair_ns(narrow) < base < cost.pair_ns(double)
+    base = build.pair_ns(fitted([RBF(0.1)]))
+    assert build.pair_ns(narrow) < base < build.pair_ns(double)
     indefinite = np.array([[0.0, 1.0], [1.0, 0.0]])
     sets = [
         KernelSet.fit(as_kernels("precomputed"), indefinite + np.eye(2) / 2, psd=psd)
         for psd in ("skip", "clip")
     ]
-    assert cost.pair_ns(sets[0]) < cost.pair_ns(sets[1])
+    assert build.pair_ns(sets[0]) < build.pair_ns(sets[1])
 
 
 def test_half_precision_is_not_faster_to_read() -> None:
     kernels = fitted(CHEAP)
-    assert cost.read_ns(kernels, 2) == cost.read_ns(kernels, 4)
-    assert cost.read_ns(kernels, 4) < cost.read_ns(kernels, 8)
+    assert build.read_ns(kernels, 2) == build.read_ns(kernels, 4)
+    assert build.read_ns(kernels, 4) < build.read_ns(kernels, 8)
 
 
 # --- disks --------------------------------------------------------------------

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import manykernels as mk
-from manykernels.banks import GramBank, build, build_bank, deferred
-from manykernels.banks.deferred import DeferredBank
+from manykernels.banks import GramBank, build, build_bank, ondemand
+from manykernels.banks.ondemand import DeferredBank
 from manykernels.kernels import RBF, ChiSquared, Kernel, KernelSet, Polynomial
 from tests.banks.check_bank import check_bank
 
@@ -40,7 +40,7 @@ def new_bank(dtype: type = np.float64) -> tuple[DeferredBank, Store]:
 @pytest.mark.parametrize("stored", [False, True])
 def test_answers_are_those_of_the_stack(stored: bool) -> None:
     bank, store = new_bank()
-    stack = store(bank.near.kernels).stack
+    stack = store(bank.computing.kernels).stack
     if stored:
         assert bank.stored_rows() is not None
     check_bank(bank, stack, 1e-12, SOME)
@@ -60,7 +60,7 @@ def test_whoever_asks_for_all_of_them_has_them_stored() -> None:
     bank, store = new_bank()
     bank.combine(ONES, np.arange(60))
     assert store.calls == 1
-    assert bank.asked == 0.0
+    assert bank.share_computed == 0.0
 
 
 def test_parts_are_counted() -> None:
@@ -68,9 +68,9 @@ def test_parts_are_counted() -> None:
     coef = np.zeros((60, 2))
     coef[SOME] = 1.0
     bank.scores_at(np.arange(30), coef, ONES)
-    assert bank.asked == pytest.approx(20 * 30 / 60**2)
-    bank.subset(SOME)
-    assert bank.asked == pytest.approx((20 * 30 + 20 * 20) / 60**2)
+    assert bank.share_computed == pytest.approx(20 * 30 / 60**2)
+    bank.take(SOME)
+    assert bank.share_computed == pytest.approx((20 * 30 + 20 * 20) / 60**2)
     assert store.calls == 1  # of the part
 
 
@@ -107,7 +107,7 @@ def test_fits_do_not_depend_on_it(
         return model.set_params(storage=storage).fit(X, y)
 
     monkeypatch.setattr(build, "WAITING_BYTES", 0)
-    monkeypatch.setattr(deferred, "PATIENCE", patience)
+    monkeypatch.setattr(ondemand, "PAIRS_BEFORE_STORING", patience)
     waited, stored = fit("auto"), fit("gram")
     assert waited.duality_gap_ <= 1e-3 * waited.objective_
     assert waited.objective_ == pytest.approx(stored.objective_, rel=1.1e-3)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from manykernels.banks import build_bank
-from manykernels.banks.mixed import MixedBank
+from manykernels.banks.composed import ExchangedBank
 from manykernels.kernels import RBF, KernelSet, Linear
 from tests.banks.check_bank import check_bank
 
@@ -18,5 +18,5 @@ def test_equals_its_dense_twin(storage: str) -> None:
     stack[1] = stack[1][np.ix_(order, order)]
     bank = build_bank(kernels, storage)
     chosen = np.array([False, True, False])
-    mixed = MixedBank(bank, bank.subset(order), chosen)
+    mixed = ExchangedBank(bank, bank.take(order), chosen)
     check_bank(mixed, np.moveaxis(stack, 0, 1), 1e-9, np.arange(0, 30, 2))

@@ -9,15 +9,15 @@ import pytest
 
 import manykernels as mk
 from manykernels.banks import Storage
-from manykernels.banks.build import DTYPES, KINDS
+from manykernels.banks.storage import STORAGE_DTYPES, STORAGE_KINDS
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", STORAGE_KINDS)
 def test_a_kind_alone(kind: str) -> None:
     assert Storage.of(kind) == Storage(kind) == Storage(kind, "float32", None)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", STORAGE_DTYPES)
 def test_a_dtype_alone_or_after_a_kind(dtype: str) -> None:
     assert Storage.of(dtype) == Storage("auto", dtype)
     assert Storage.of(f"gram:{dtype}") == Storage("gram", dtype)
@@ -34,7 +34,7 @@ def test_any_name_of_a_precision(dtype: object) -> None:
 
 
 def test_the_working_precision() -> None:
-    assert [Storage("auto", dtype).working_dtype for dtype in DTYPES] == [
+    assert [Storage("auto", dtype).working_dtype for dtype in STORAGE_DTYPES] == [
         "float32",
         "float32",
         "float64",

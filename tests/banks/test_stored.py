@@ -7,7 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from manykernels.banks import GramBank, Storage, StoredBank, bands, build_bank, stored
+from manykernels.banks import (
+    GramBank,
+    Storage,
+    StoredBank,
+    build_bank,
+    gram_bank,
+    gramfile,
+)
 from manykernels.banks import base as bank_base
 from manykernels.banks.base import block_norms, without_noise
 from manykernels.base import machine
@@ -66,7 +73,7 @@ def test_a_read_only_memory_map_is_a_store(
     stack = KernelSet.fit(KERNELS, X, dtype=np.float64).stack().transpose(1, 0, 2)
     np.save(tmp_path / "stack.npy", stack.astype(dtype))
     mapped = np.load(tmp_path / "stack.npy", mmap_mode="r")
-    bank = StoredBank(mapped, np.einsum("ifi->if", stack), room=room)
+    bank = StoredBank(mapped, np.einsum("ifi->if", stack), bytes_free=room)
     assert bank.dtype == dtype
     check_bank(bank, stack, rtol, SUBSET)
     target = np.arange(N) % 3
@@ -77,8 +84,8 @@ def test_a_read_only_memory_map_is_a_store(
 @pytest.mark.parametrize("room", [0, 10**9])
 def test_subsets_of_subsets(storage: str, room: int) -> None:
     bank = bank_of(storage, "float16")
-    bank.room = room
-    part = bank.subset(SUBSET)
+    bank.bytes_free = room
+    part = bank.take(SUBSET)
     assert isinstance(part, GramBank if room else StoredBank)
     twin = values_of(bank)[SUBSET][:, :, SUBSET]
     check_bank(part, twin, SINGLE, np.array([5, 1, 2]))
@@ -88,8 +95,8 @@ def test_subsets_of_subsets(storage: str, room: int) -> None:
 def test_rows_in_small_pieces_and_threads(
     storage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bank_base, "BLOCK_BYTES", 1)
-    monkeypatch.setattr(stored, "CHUNK_BYTES", 1)
+    monkeypatch.setattr(bank_base, "ROW_BLOCK_BYTES", 1)
+    monkeypatch.setattr(gram_bank, "CONVERTED_BYTES", 1)
     monkeypatch.setattr(machine, "WORTHWHILE_BYTES", 0)
     monkeypatch.setattr(machine, "available_threads", lambda: 3)
     bank = bank_of(storage, "float16")
@@ -99,7 +106,7 @@ def test_rows_in_small_pieces_and_threads(
 @pytest.mark.parametrize("size", [7, 20, 41])
 def test_many_bands(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = bank_of("memmap")
-    monkeypatch.setattr(bands, "BAND", size)
+    monkeypatch.setattr(gramfile, "BAND_ROWS", size)
     for storage, dtype in (
         ("memmap", "float64"),
         ("gram", "float16"),
@@ -156,12 +163,12 @@ def test_rounding_does_not_look_like_an_indefinite_kernel(room: int) -> None:
     kernels = KernelSet.fit([Linear(), Linear(normalize=None)], points)
     bank = build_bank(kernels, "gram:float16")
     assert isinstance(bank, StoredBank)
-    bank.room = room
+    bank.bytes_free = room
     features = [block.astype(np.float64) for block in kernels.features() or []]
     seen = np.linalg.qr(np.hstack(features))[0]
     rng = np.random.default_rng(1)
     negative = 0
-    for part in (bank, bank.subset(np.arange(300))):
+    for part in (bank, bank.take(np.arange(300))):
         for _ in range(10):
             coef = rng.normal(size=(300, 2))
             coef -= seen @ (seen.T @ coef)

@@ -1,4 +1,4 @@
-"""The smallest bank: rows, diagonals and subsets of plain Gram matrices."""
+"""The smallest bank: rows, diagonals and parts of plain Gram matrices."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ToyBank(Bank):
         """K_f(i, j) for i in index, shape (len(index), blocks, rows)."""
         return np.stack([gram[index] for gram in self.grams], axis=1)
 
-    def subset(self, index: np.ndarray) -> ToyBank:
+    def take(self, index: np.ndarray, brief: bool = False) -> ToyBank:
         """The same kernels on fewer rows."""
         return ToyBank([gram[np.ix_(index, index)] for gram in self.grams])
 

@@ -10,7 +10,7 @@ from tests.device.devices import require_torch
 
 def test_no_garbage_is_collected_and_later_it_is_again():
     require_torch()
-    no_collection = import_module("manykernels.device.cuda_hinge").no_collection
+    no_collection = import_module("manykernels.device.cuda").no_collection
     assert gc.isenabled()
     with pytest.raises(ValueError, match="inside"), no_collection():
         assert not gc.isenabled()

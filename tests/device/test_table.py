@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from manykernels.device.table import DeviceTable
+from manykernels.device.host_views import DeviceTable
 from tests.device.devices import every_device
 
 

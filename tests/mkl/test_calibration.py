@@ -74,7 +74,7 @@ def test_held_out_scores_are_close_to_those_of_fits_without_the_row():
     true, span, diagonal = [], [], bank.diagonals() @ model.weights
     for i in np.flatnonzero(np.any(model.coef != 0.0, axis=1)):
         kept = np.setdiff1d(np.arange(40), [i])
-        part = make_problem(bank.subset(kept), problem.target[kept], p=2.0, C=3.0)
+        part = make_problem(bank.take(kept), problem.target[kept], p=2.0, C=3.0)
         without = solver.solve(part).model
         row = bank.combine(without.weights, np.array([i]))[0, kept]
         true.append(row @ without.coef)

@@ -210,16 +210,16 @@ def test_devices_that_are_not_there_say_so(torch):
 
 def test_without_pytorch_one_sentence_says_so(monkeypatch):
     from manykernels.base.extras import MissingLibraryError
-    from manykernels.device import opening
+    from manykernels.device import base as device_base
 
     def missing(module, extra):
         raise MissingLibraryError(f'call pip install "manykernels[{extra}]".')
 
-    opening._opened.cache_clear()
-    monkeypatch.setattr(opening, "require_library", missing)
+    device_base._opened.cache_clear()
+    monkeypatch.setattr(device_base, "require_library", missing)
     with pytest.raises(ImportError, match="manykernels.torch."):
         mk.MKLClassifier(device="cpu").fit(X, Y)
-    opening._opened.cache_clear()
+    device_base._opened.cache_clear()
 
 
 def test_a_full_device_names_the_limit_to_set(torch, monkeypatch):

@@ -7,7 +7,8 @@ import pytest
 from sklearn.datasets import load_diabetes, load_iris
 
 import manykernels as mk
-from manykernels.banks.device import DeviceBank, stack
+from manykernels.banks import device_kernels
+from manykernels.banks.device_bank import DeviceBank
 from manykernels.inputs import table as table_module
 from tests.device.devices import every_device
 
@@ -50,7 +51,7 @@ def test_scores_are_those_of_the_processor(device, loss, storage):
 
 
 def test_folds_that_find_no_room_index_into_the_matrices(device, monkeypatch):
-    monkeypatch.setattr(stack, "COPIED_SHARE", 0.0)
+    monkeypatch.setattr(device_kernels, "COPIED_SHARE", 0.0)
     check_same(mk.MKLClassifierCV, X, Y, 0.014, loss="log", storage="gram")
 
 

@@ -123,14 +123,14 @@ def test_large_problems_start_from_a_sample(monkeypatch: pytest.MonkeyPatch) -> 
     problem = smooth_problem(Softmax(), 9, n_rows=90, n_blocks=5, p=1.1)
     whole = TruncatedNewton(tol=1e-7).solve(problem)
     sizes = []
-    subset = GramBank.subset
+    take = GramBank.take
 
-    def noted(bank: GramBank, index: np.ndarray) -> GramBank:
+    def noted(bank: GramBank, index: np.ndarray, brief: bool = False) -> GramBank:
         sizes.append(len(index))
-        return subset(bank, index)
+        return take(bank, index, brief)
 
     monkeypatch.setattr(smooth, "START_SAMPLE_ROWS", 30)
-    monkeypatch.setattr(GramBank, "subset", noted)
+    monkeypatch.setattr(GramBank, "take", noted)
     sampled = TruncatedNewton(tol=1e-7, random_state=0).solve(problem)
     assert sizes == [30]
     assert sampled.converged

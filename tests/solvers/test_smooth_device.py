@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from manykernels.banks import build_bank
-from manykernels.banks.device.kernels import DeviceKernels
+from manykernels.banks.device_kernels import DeviceKernels
 from manykernels.kernels import KernelSet, as_kernels
 from manykernels.losses import Huber, SmoothedHinge, Softmax, Squared
 from manykernels.losses.classification import SquaredHinge

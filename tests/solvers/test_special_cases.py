@@ -250,9 +250,9 @@ class CountingBank(GramBank):
         super().__init__(stack)
         self.sizes: list[int] = []
 
-    def subset(self, index: Index) -> GramBank:
+    def take(self, index: Index, brief: bool = False) -> GramBank:
         self.sizes.append(len(index))
-        return super().subset(index)
+        return super().take(index, brief)
 
 
 @pytest.mark.parametrize("p", [1.0, 1.25, 2.0])

@@ -6,7 +6,7 @@ from scipy.stats import false_discovery_control, kstest
 from sklearn.base import clone
 
 import manykernels as mk
-from manykernels.banks.alignment import target_alignments
+from manykernels.banks.centered_alignment import target_alignments
 from manykernels.study import KernelTest, permutation_test
 from manykernels.study.permutation import _within, adjusted_p_values
 from manykernels.study.refits import Refits

@@ -2,14 +2,14 @@
 
 Everything a solver may ask has an answer here that needs kernel rows only. A bank that
 knows better (values in memory, thin features, another device) overrides it; no solver
-asks what kind of bank it has. The plainest of them has every value in memory.
+asks what kind of bank it has.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,18 +19,22 @@ from manykernels.base.machine import in_slices
 from manykernels.hot import stack as hot
 
 if TYPE_CHECKING:
-    from manykernels.banks.device.kernels import DeviceKernels
+    from manykernels.banks.device_kernels import DeviceKernels
 
-BLOCK_BYTES = 128 << 20  # of kernel rows at a time
-SCORE_BLOCK = 256  # rows combined at a time when scores are formed in float64,
-SCORE_VALUES = 1 << 22  # or as many as have these values
-ROUNDING = 1e-4  # negative squares up to this share of the largest are rounding
+ROW_BLOCK_BYTES = 128 << 20  # of kernel rows at a time
+# Values of the combined kernel in float64 at a time: 32 MB of a certificate's rows are
+# kept for the solver, which often needs the same ones.
+COMBINED_VALUES = 1 << 22
+# A square below minus this share of the largest is no rounding: the kernel is not
+# positive semi-definite. Float32 sums of some thousand terms stay well below it.
+NEGATIVE_SQUARE_RTOL = 1e-4
+ROUNDING_STEPS = 4.0  # that a sum of rounded kernel values may be off, in units of eps
 
 
 class Bank(ABC):
     """Symmetric kernels K_f on the same rows.
 
-    A subclass must say where kernel rows come from: `diagonals`, `rows` and `subset`.
+    A subclass must say where kernel rows come from: `diagonals`, `rows` and `take`.
     All else is derived from them, and needs the rows of the coefficients' support only.
     `coef` has one row per training row and one column per output. Results that a
     certificate rests on (scores, square_norms) are float64 whatever the storage.
@@ -58,13 +62,16 @@ class Bank(ABC):
         better use those that it holds.
     cache_bytes : int or None
         Of kernel rows that a solver may keep for later; None leaves it to the solver.
+    noise : float
+        Size of the rounding in the values, where it is larger than the dtype's.
     kind : str
-        What a checkpoint knows it by.
+        Name of the bank in a checkpoint.
     nugget : Nugget or None
         What was taken from the diagonals of the kernels, see `NuggetBank`.
 
     Examples
     --------
+    >>> from manykernels.banks import GramBank
     >>> bank = GramBank(np.array([[[2.0, 1.0]], [[1.0, 2.0]]]), ["given"])
     >>> isinstance(bank, Bank), bank.n_rows, bank.n_blocks
     (True, 2, 1)
@@ -76,6 +83,7 @@ class Bank(ABC):
     product_work: float = np.inf
     computes_anew: bool = False
     cache_bytes: int | None = None
+    noise: float = 0.0
     nugget: Any = None
 
     def __init__(
@@ -94,9 +102,10 @@ class Bank(ABC):
             n_rows if max_combined_rows is None else min(n_rows, max_combined_rows)
         )
         row_bytes = self.n_blocks * n_rows * self.dtype.itemsize
-        # A block that were most of the stack would leave nothing to be saved.
-        self.block_rows = max(1, min(BLOCK_BYTES // row_bytes, n_rows // 8))
+        # An eighth at most: with all rows in a block, no memory would be saved.
+        self.block_rows = max(1, min(ROW_BLOCK_BYTES // row_bytes, n_rows // 8))
         self.nbytes: int = self.block_rows * row_bytes  # held at a time
+        self.rows_at_a_time = max(1, COMBINED_VALUES // n_rows)  # in float64
         self._combined: tuple[Array, Index, Values] | None = None
 
     @abstractmethod
@@ -108,21 +117,20 @@ class Bank(ABC):
         """K_f(i, j) for i in index, all f and j: shape (len(index), blocks, rows)."""
 
     @abstractmethod
-    def subset(self, index: Index) -> Bank:
-        """The same kernels on a subset of the rows."""
+    def take(self, index: Index, brief: bool = False) -> Bank:
+        """Return the same kernels on some of the rows.
+
+        `brief` announces a few products only, for which storing may not pay.
+        """
 
     @property
-    def ordinary(self) -> Bank:
-        """The kernels as they were, where a nugget was made of their parts."""
+    def without_nugget(self) -> Bank:
+        """The kernels with their identity parts, where a nugget was made of these."""
         return self
 
     def at_new_rows(self, weights: Array) -> Array:
-        """Weights of the kernels as they were, which give scores of new rows."""
+        """Return weights of the kernels without nugget, which score new rows."""
         return weights
-
-    def brief_subset(self, index: Index) -> Bank:
-        """The same for a few products, where storing values may not pay."""
-        return self.subset(index)
 
     def stored_rows(self) -> Values | None:
         """All kernel rows, (rows, blocks, rows), if they lie in memory; else None."""
@@ -137,7 +145,7 @@ class Bank(ABC):
         return None
 
     def on_device(self) -> DeviceKernels | None:
-        """The same kernels as arrays of another device, if they live on one."""
+        """Return the same kernels as arrays of a device, if they live on one."""
         return None
 
     def combine(self, weights: Array, rows: Index, out: Values | None = None) -> Values:
@@ -151,55 +159,65 @@ class Bank(ABC):
             Where to put it; the sum is formed in its precision.
         """
         out = self._new_rows(rows) if out is None else out
+        weights = weights.astype(out.dtype)
         for part, block in self._row_blocks(rows):
-            out[part] = np.einsum("f,bfn->bn", weights.astype(out.dtype), block)
+            values = np.ascontiguousarray(block).reshape(-1, self.n_rows)
+            every, steps = np.arange(len(block)), (self.n_blocks, 1)
+            work = partial(hot.combine_rows, values, steps, weights, every, out[part])
+            in_slices(len(block), block.nbytes, work)
         return out
 
     def scores(self, coef: Array, weights: Array) -> Array:
         """sum_f weights_f K_f coef in float64, shape (rows, outputs)."""
-        support, step = support_of(coef), self._score_rows
-        scores = np.zeros((coef.shape[1], self.n_rows))
-        for start in range(0, len(support), step):
-            block = support[start : start + step]
-            out = np.empty((len(block), self.n_rows))  # float64 whatever is stored
-            self._combined = (weights.copy(), block, self.combine(weights, block, out))
-            scores += coef[block].T @ out
-        if len(support) > step:
-            self._combined = None  # all or nothing
-        return scores.T
+        support = support_of(coef)
+        if len(support) > self.rows_at_a_time:
+            self._combined = None
+            return self._scores_in_parts(coef, weights, support)
+        out = np.empty((len(support), self.n_rows))  # float64 whatever is stored
+        self._combined = (weights.copy(), support, self.combine(weights, support, out))
+        return np.asarray(coef[support].T @ out).T
 
-    @property
-    def _score_rows(self) -> int:
-        """Rows that are combined at a time for scores."""
-        return max(SCORE_BLOCK, SCORE_VALUES // self.n_rows)
+    def _scores_in_parts(self, coef: Array, weights: Array, support: Index) -> Array:
+        """`scores` where the combined rows of the support are too many to keep."""
+        scores = np.zeros((coef.shape[1], self.n_rows))
+        out = np.empty((self.rows_at_a_time, self.n_rows))
+        for start in range(0, len(support), len(out)):
+            part = support[start : start + len(out)]
+            scores += coef[part].T @ self.combine(weights, part, out[: len(part)])
+        return scores.T
 
     def combine_precisely(self, weights: Array, rows: Index) -> Array:
         """`combine` in float64; at no cost where the last `scores` needed the same."""
         if self._combined is not None:
-            same, known, out = self._combined
-            if np.array_equal(same, weights) and np.array_equal(known, rows):
+            last_weights, last_rows, out = self._combined
+            if np.array_equal(last_weights, weights) and np.array_equal(
+                last_rows, rows
+            ):
                 return out
         return self.combine(weights, rows, np.empty((len(rows), self.n_rows)))
 
     def combine_between(self, weights: Array, rows: Index, columns: Index) -> Values:
         """sum_f weights_f K_f(i, j) for i in rows and j in columns."""
-        found = np.empty((len(rows), len(columns)), self.dtype)
-        held = np.empty((min(SCORE_BLOCK, len(rows)), self.n_rows), self.dtype)
-        for start in range(0, len(rows), SCORE_BLOCK):
-            part = rows[start : start + SCORE_BLOCK]
-            whole = self.combine(weights, part, held[: len(part)])
-            found[start : start + SCORE_BLOCK] = whole[:, columns]
-        return found
+        out = np.empty((len(rows), len(columns)), self.dtype)
+        step = self.rows_at_a_time
+        whole = np.empty((min(step, len(rows)), self.n_rows), self.dtype)
+        for start in range(0, len(rows), step):
+            part = rows[start : start + step]
+            combined = self.combine(weights, part, whole[: len(part)])
+            out[start : start + step] = combined[:, columns]
+        return out
 
     def scores_at(self, rows: Index, coef: Array, weights: Array) -> Array:
         """Some rows of `scores`, shape (len(rows), outputs)."""
         if self.product_work < np.inf or len(rows) >= len(support_of(coef)):
             return self.scores(coef, weights)[rows]
-        step = self._score_rows
+        step = self.rows_at_a_time
         parts = [rows[start : start + step] for start in range(0, len(rows), step)]
         out = np.empty((min(step, len(rows)), self.n_rows))  # float64, too
-        found = [self.combine(weights, part, out[: len(part)]) @ coef for part in parts]
-        return np.concatenate([np.empty((0, coef.shape[1])), *found])
+        scores = [
+            self.combine(weights, part, out[: len(part)]) @ coef for part in parts
+        ]
+        return np.concatenate([np.empty((0, coef.shape[1])), *scores])
 
     def block_scores(self, coef: Array) -> Values:
         """K_f coef for every f, shape (outputs, blocks, rows)."""
@@ -229,10 +247,10 @@ class Bank(ABC):
             products = coef[support[part]] @ coef.T
             for f in range(self.n_blocks):
                 squares[f] += np.sum(block[:, f] * products)
-        return squares
+        return without_noise(squares, coef, self.noise) if self.noise else squares
 
     def _new_rows(self, rows: Index) -> Values:
-        """Where `combine` puts its result unless it is told."""
+        """Where `combine` puts its result by default."""
         return np.empty((len(rows), self.n_rows), self.dtype)
 
     def _row_blocks(self, index: Index) -> Iterator[tuple[slice, Values]]:
@@ -240,122 +258,6 @@ class Bank(ABC):
         for start in range(0, len(index), self.block_rows):
             part = slice(start, min(start + self.block_rows, len(index)))
             yield part, self.rows(index[part])
-
-
-class GramBank(Bank):
-    """K_f(i, j) = stack[i, f, j]: all kernels of a row side by side.
-
-    Parameters
-    ----------
-    stack : array of shape (rows, blocks, rows)
-        float32 or float64, symmetric in the two row axes; not copied where it is
-        C-contiguous, or a view of matrices that lie one after the other.
-    names : sequence of str, optional
-    noise : float
-        Size of the rounding in the values, where it is larger than the dtype's.
-    dtype : dtype, optional
-        Of the rows that are handed out, where it is not the stack's.
-
-    Examples
-    --------
-    >>> bank = GramBank(np.stack([np.eye(3), np.ones((3, 3))], axis=1))
-    >>> bank.combine(np.array([2.0, 1.0]), np.array([0])).tolist()
-    [[3.0, 1.0, 1.0]]
-    """
-
-    stores_values = True
-
-    def __init__(
-        self,
-        stack: Values,
-        names: Sequence[str] | None = None,
-        noise: float = 0.0,
-        dtype: Any = None,
-    ) -> None:
-        if stack.ndim != 3 or stack.shape[0] != stack.shape[2]:
-            raise ValueError(
-                "A Gram stack has shape (rows, blocks, rows), got "
-                f"{stack.shape}; move the kernel axis to the middle."
-            )
-        n_rows, n_blocks = stack.shape[:2]
-        names = names or [f"kernel {f}" for f in range(n_blocks)]
-        super().__init__(n_rows, names, stack.dtype if dtype is None else dtype)
-        matrices = stack.transpose(1, 0, 2)
-        self.stack = stack
-        self.steps = (1, n_rows)
-        if not matrices.flags.c_contiguous:
-            self.stack = matrices = np.ascontiguousarray(stack)
-            self.steps = (n_blocks, 1)
-        self.values = matrices.reshape(-1, n_rows)  # a kernel row each
-        self.nbytes = stack.nbytes
-        self.noise = noise
-
-    def diagonals(self) -> Array:
-        """K_f(i, i), shape (rows, blocks)."""
-        every = np.arange(self.n_rows)
-        return self.stack[every, :, every].astype(np.float64)
-
-    def rows(self, index: Index) -> Values:
-        """Rows of every kernel, shape (len(index), blocks, rows)."""
-        return np.asarray(self.stack[index], self.dtype, order="C")
-
-    def stored_rows(self) -> Values:
-        """The stack itself, or a copy made for solvers that need all rows so."""
-        return self._rows
-
-    @cached_property
-    def _rows(self) -> Values:
-        return np.ascontiguousarray(self.stack, self.dtype)
-
-    def combine(self, weights: Array, rows: Index, out: Values | None = None) -> Values:
-        """sum_f weights_f K_f(i, j) for i in rows and all j."""
-        out = self._new_rows(rows) if out is None else out
-        weights = weights.astype(np.result_type(self.stack.dtype, out.dtype))
-        work = partial(hot.combine_rows, self.values, self.steps, weights, rows, out)
-        in_slices(len(rows), len(rows) * self.stack[0].nbytes, work)
-        return out
-
-    def scores(self, coef: Array, weights: Array) -> Array:
-        """sum_f weights_f K_f coef in float64, shape (rows, outputs)."""
-        support = support_of(coef)
-        if len(support) <= self._score_rows:  # whose combined rows may be kept
-            return super().scores(coef, weights)
-        self._combined = None
-        kernel_rows = (self.values, self.steps, weights.astype(np.float64))
-        work = partial(hot.combined_scores, *kernel_rows, coef, support)
-        traffic = len(support) * self.stack[0].nbytes
-        return np.asarray(sum(in_slices(len(support), traffic, work))).T
-
-    def block_scores(self, coef: Array) -> Values:
-        """K_f coef for every f, shape (outputs, blocks, rows)."""
-        support = support_of(coef)
-        active = coef[support].T.astype(self.dtype)
-        if len(support) == self.n_rows:  # one product with the rows side by side
-            flat = self._rows.reshape(self.n_rows, -1)
-            return np.asarray(active @ flat).reshape(-1, self.n_blocks, self.n_rows)
-        out = np.empty((coef.shape[1], self.n_blocks, self.n_rows), self.dtype)
-        for f in range(self.n_blocks):
-            out[:, f, :] = active @ self.stack[support, f, :]
-        return out
-
-    def square_norms(self, coef: Array) -> Array:
-        """||theta_f||^2 for every f, accumulated in float64."""
-        # Every other row in turn: slices then have as much left of the diagonal.
-        support = support_of(coef)
-        support = np.concatenate([support[::2], support[1::2]])
-        by_output = np.ascontiguousarray(coef.T)
-        kernel_rows = (self.values, self.steps, self.n_blocks)
-        work = partial(hot.quadratic_forms, *kernel_rows, by_output, support)
-        traffic = len(support) * self.stack[0].nbytes
-        squares: Array = np.sum(in_slices(len(support), traffic, work), axis=0)
-        return without_noise(squares, coef, self.noise) if self.noise else squares
-
-    def subset(self, index: Index) -> GramBank:
-        """The same kernels on the rows `index`, copied together."""
-        out = np.empty((len(index), self.n_blocks, len(index)), self.dtype)
-        work = partial(hot.gather_block, self.values, self.steps, index, out)
-        in_slices(len(index), out.nbytes, work)
-        return GramBank(out, self.names, self.noise)
 
 
 def without_noise(squares: Array, coef: Array, noise: float) -> Array:
@@ -368,16 +270,16 @@ def without_noise(squares: Array, coef: Array, noise: float) -> Array:
     return np.where((squares < 0.0) & (squares >= floor), 0.0, squares)
 
 
-def block_norms(bank: Bank, coef: Array) -> Array:
-    """||theta_f|| of every block; a clearly negative square unmasks the kernel."""
-    return norms_of_squares(bank, coef, bank.square_norms(coef))
+def block_norms(bank: Bank, coef: Array, squares: Array | None = None) -> Array:
+    """Block norms ||theta_f||; raises where a kernel is not positive semi-definite.
 
-
-def norms_of_squares(bank: Bank, coef: Array, squares: Array) -> Array:
-    """Roots of what `square_norms` gave; tiny negative numbers are rounding."""
+    `squares` are those of `Bank.square_norms`, where they are known already. Tiny
+    negative ones are rounding.
+    """
+    squares = bank.square_norms(coef) if squares is None else squares
     worst = int(np.argmin(squares))
-    largest = np.max(np.abs(squares), initial=0.0)
-    if squares[worst] < -ROUNDING * largest and not _is_noise(bank, coef, squares):
+    limit = -NEGATIVE_SQUARE_RTOL * np.max(np.abs(squares), initial=0.0)
+    if squares[worst] < limit and not _is_noise(bank, coef, squares):
         raise ValueError(
             f"kernel {bank.names[worst]!r} must be positive semi-definite, got a "
             f"squared norm of {squares[worst]:.3g} while solving; pass psd='clip' to "
@@ -395,7 +297,7 @@ def _is_noise(bank: Bank, coef: Array, squares: Array) -> bool:
     lengths = np.linalg.norm(coef, axis=1)
     roots = np.sqrt(np.maximum(bank.diagonals(), 0.0))
     terms = np.square(lengths @ roots)
-    return bool(np.all(squares >= -4.0 * np.finfo(bank.dtype).eps * terms))
+    return bool(np.all(squares >= -ROUNDING_STEPS * np.finfo(bank.dtype).eps * terms))
 
 
 def support_of(coef: Array) -> Index:

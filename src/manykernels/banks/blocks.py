@@ -8,14 +8,15 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse as sp
 
-from manykernels.banks.base import Bank, GramBank, support_of
+from manykernels.banks.base import Bank, support_of
+from manykernels.banks.gram_bank import GramBank
 from manykernels.base.arrays import Array, Index, Values
 from manykernels.base.machine import in_slices, one_blas_thread, stack_bytes
 
-ROW_BYTES = 2**25  # of features raised to float64 at a time
+FEATURE_BYTES = 2**25  # of features raised to float64 at a time
 
 
-class Block(Protocol):
+class KernelBlock(Protocol):
     """One kernel: its rows, its products and its diagonal."""
 
     n_rows: int
@@ -36,8 +37,8 @@ class Block(Protocol):
     def diagonal(self) -> Array:
         """K(i, i)."""
 
-    def subset(self, index: Index) -> Block:
-        """The same kernel on a subset of the rows."""
+    def take(self, index: Index) -> KernelBlock:
+        """The same kernel on some of the rows."""
 
 
 def _bytes_of(matrix: Any) -> int:
@@ -68,7 +69,6 @@ class FeatureBlock:
         self.matrix = None
 
     def rows(self, index: Index) -> Values:
-        """Phi[index] Phi'."""
         product = self.features[index] @ self.features.T
         return np.asarray(product.toarray() if sp.issparse(product) else product)
 
@@ -89,7 +89,7 @@ class FeatureBlock:
 
     def _parts(self, n_rows: int) -> list[slice]:
         """Slices of rows whose float64 copy is small; sparse rows are not split."""
-        size = max(1, ROW_BYTES // (8 * max(1, self.features.shape[1])))
+        size = max(1, FEATURE_BYTES // (8 * max(1, self.features.shape[1])))
         if sp.issparse(self.features):
             size = max(1, n_rows)
         return [slice(i, min(i + size, n_rows)) for i in range(0, n_rows, size)]
@@ -99,14 +99,12 @@ class FeatureBlock:
         return float(np.square(self.block_coef(coef)).sum())
 
     def diagonal(self) -> Array:
-        """Squared lengths of the rows."""
         if sp.issparse(self.features):
             return np.asarray(self.features.multiply(self.features).sum(axis=1)).ravel()
         squares = np.einsum("ij,ij->i", self.features, self.features, dtype=np.float64)
         return np.asarray(squares)
 
-    def subset(self, index: Index) -> FeatureBlock:
-        """The same features of fewer rows."""
+    def take(self, index: Index) -> FeatureBlock:
         return FeatureBlock(self.features[index])
 
 
@@ -127,36 +125,31 @@ class SparseGramBlock:
         self.features = None
 
     def rows(self, index: Index) -> Values:
-        """Dense rows."""
         return np.asarray(self.matrix[index].toarray())
 
     def times(self, coef: Array) -> Array:
-        """K @ coef."""
         return np.asarray(self.matrix @ coef, dtype=np.float64)
 
     def square_norm(self, coef: Array) -> float:
-        """trace(coef' K coef)."""
         return float(np.sum(coef * self.times(coef)))
 
     def diagonal(self) -> Array:
-        """K(i, i)."""
         return np.asarray(self.matrix.diagonal(), dtype=np.float64)
 
-    def subset(self, index: Index) -> SparseGramBlock:
-        """Rows and columns `index`."""
+    def take(self, index: Index) -> SparseGramBlock:
         return SparseGramBlock(self.matrix[index][:, index])
 
 
 class BlockBank(Bank):
-    """A bank whose blocks are `Block` objects, freely mixed.
+    """A bank whose blocks are `KernelBlock` objects, freely mixed.
 
     Parameters
     ----------
-    blocks : sequence of Block
+    blocks : sequence of KernelBlock
     names : sequence of str, optional
     dtype : dtype
         Of the rows that are handed out.
-    room : int
+    bytes_free : int
         Bytes that a subset may take to be held as a Gram stack: working sets are
         asked for the same values many times over.
     max_combined_rows : int, optional
@@ -171,10 +164,10 @@ class BlockBank(Bank):
 
     def __init__(
         self,
-        blocks: Sequence[Block],
+        blocks: Sequence[KernelBlock],
         names: Sequence[str] | None = None,
         dtype: Any = np.float64,
-        room: int = 0,
+        bytes_free: int = 0,
         max_combined_rows: int | None = None,
     ) -> None:
         self.blocks = list(blocks)
@@ -187,15 +180,13 @@ class BlockBank(Bank):
                 "build every block from the same samples in the same order."
             )
         self.nbytes = sum(block.nbytes for block in self.blocks)
-        self.room = room
+        self.bytes_free = bytes_free
         self.product_work = sum(block.product_work for block in self.blocks)
 
     def diagonals(self) -> Array:
-        """K_f(i, i), shape (rows, blocks)."""
         return np.stack([block.diagonal() for block in self.blocks], axis=1)
 
     def rows(self, index: Index) -> Values:
-        """Rows of every kernel, shape (len(index), blocks, rows)."""
         out = np.empty((len(index), self.n_blocks, self.n_rows), self.dtype)
 
         def work(start: int, stop: int) -> None:
@@ -206,17 +197,14 @@ class BlockBank(Bank):
         return out
 
     def features(self) -> list[Any] | None:
-        """The features of the blocks, if all have them."""
         found = [block.features for block in self.blocks]
         return None if any(part is None for part in found) else found
 
     def sparse_matrices(self) -> list[Any] | None:
-        """The matrices of the blocks, if all are sparse kernel matrices."""
         found = [block.matrix for block in self.blocks]
         return None if any(part is None for part in found) else found
 
     def combine(self, weights: Array, rows: Index, out: Values | None = None) -> Values:
-        """sum_f weights_f K_f(i, j) for i in rows and all j."""
         out = self._new_rows(rows) if out is None else out
         out[:] = 0.0
 
@@ -240,7 +228,6 @@ class BlockBank(Bank):
             in_slices(n_rows, 0.25 * n_rows * self.nbytes / self.dtype.itemsize, work)
 
     def scores(self, coef: Array, weights: Array) -> Array:
-        """sum_f weights_f K_f coef."""
         scores = np.zeros((self.n_rows, coef.shape[1]))
         for weight, block in zip(weights, self.blocks, strict=True):
             if weight > 0.0:
@@ -248,27 +235,26 @@ class BlockBank(Bank):
         return scores
 
     def block_scores(self, coef: Array) -> Values:
-        """K_f coef for every f, shape (outputs, blocks, rows)."""
         out = np.empty((coef.shape[1], self.n_blocks, self.n_rows), self.dtype)
         for f, block in enumerate(self.blocks):
             out[:, f, :] = block.times(coef).T
         return out
 
     def block_products(self, coefs: Array) -> Array:
-        """K_f coefs_f for every f: (blocks, outputs, rows) in and out."""
         pairs = zip(self.blocks, coefs, strict=True)
         return np.stack([b.times(np.ascontiguousarray(c.T)).T for b, c in pairs])
 
     def square_norms(self, coef: Array) -> Array:
-        """||theta_f||^2 for every f."""
         return np.array([block.square_norm(coef) for block in self.blocks])
 
-    def subset(self, index: Index) -> Bank:
-        """The same blocks on fewer rows; as a Gram stack if there is room."""
-        blocks = [block.subset(index) for block in self.blocks]
+    def take(self, index: Index, brief: bool = False) -> Bank:
+        blocks = [block.take(index) for block in self.blocks]
         part = BlockBank(
-            blocks, self.names, self.dtype, self.room, self.max_combined_rows
+            blocks, self.names, self.dtype, self.bytes_free, self.max_combined_rows
         )
-        if stack_bytes(len(index), self.n_blocks, self.dtype.itemsize) > self.room:
+        if (
+            stack_bytes(len(index), self.n_blocks, self.dtype.itemsize)
+            > self.bytes_free
+        ):
             return part
         return GramBank(part.rows(np.arange(len(index))), self.names)

@@ -1,30 +1,21 @@
-"""How kernel values are to be held, and the bank that holds them so."""
+"""The bank that holds fitted kernels, as a storage asks for, or as pays."""
 
 from __future__ import annotations
 
 import logging
-import os
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
-from manykernels.banks.bands import BAND, half_stack
-from manykernels.banks.base import Bank, GramBank
+from manykernels.banks.base import Bank
 from manykernels.banks.blocks import BlockBank, FeatureBlock, SparseGramBlock
-from manykernels.banks.cost import (
-    WRITE_NS,
-    all_pairs_seconds,
-    reading_pays,
-    waiting_pays,
-)
-from manykernels.banks.deferred import DeferredBank
-from manykernels.banks.device.build import build_device_bank
-from manykernels.banks.given import given_bank
-from manykernels.banks.gramfile import stored_file
-from manykernels.banks.ondemand import OnDemandBank
-from manykernels.banks.stored import StoredBank
+from manykernels.banks.device_bank import build_device_bank
+from manykernels.banks.gram_bank import GramBank, StoredBank
+from manykernels.banks.gramfile import BAND_ROWS, half_stack, stored_file
+from manykernels.banks.ondemand import DeferredBank, OnDemandBank
+from manykernels.banks.storage import WORKING_SET_ROWS, MemoryLimit, Storage
 from manykernels.base.machine import (
     allowed_bytes,
     available_threads,
@@ -34,126 +25,34 @@ from manykernels.base.machine import (
     require_memory,
     stack_bytes,
 )
-from manykernels.base.quoted import quoted
-from manykernels.base.stored import TEXT, storable
 from manykernels.device import Device
 from manykernels.kernels import KernelSet
+from manykernels.kernels.feature_group import FeatureGroup
+from manykernels.kernels.kernel_set import Group
+from manykernels.kernels.matrices import GivenGroup
 
-KINDS = ("auto", "gram", "features", "sparse", "memmap", "on_demand")
-DTYPES = ("float16", "float32", "float64")
-MemoryLimit: TypeAlias = int | float | str | None
-FEWEST_COMBINED = 2000  # rows of a working set that on-demand fits have room for
 LARGE_BYTES = 10**9  # of a Gram stack, above which explicit features are preferred
-WAITING_BYTES = 256 << 20  # of a Gram stack, below which it is stored at once
-FEW_ROWS = 1000  # whose combined kernel can always be held
+# Of a Gram stack, below which it is stored at once: with 3,000 MNIST images and twelve
+# kernels (430 MB) waiting takes 1.7 times as long, with 4,000 of them it breaks even.
+WAITING_BYTES = 512 << 20
+
+# What a kernel value costs in nanoseconds on one core, measured with 3,000 rows: orders
+# of magnitude that choose between ways of storing. They are constants, so that the same
+# data make the same choice whatever else the machine does. Per column of the rows:
+COLUMN_NS = {
+    "dot": 0.03,  # float32; twice that in float64
+    "manhattan": 0.45,
+    "intersection": 0.45,
+    "chi_squared": 1.3,  # and functions that were not measured
+    "constant": 0.0,
+}
+VALUE_NS = 1.5  # transform, scaling and copying of one kernel's value
+STORE_NS = 0.4  # a byte of memory that was not touched yet
+DISK_NS = 1.0  # a byte from a disk that reads 1 GB per second, and writes half of that
+HALF_NS = 2.0  # conversion to float32
+DISK_ADVANTAGE = 2.0  # how much faster reading must be to be worth the disk
 
 logger = logging.getLogger(__name__)
-
-
-@storable(kind=TEXT, dtype=TEXT)
-@dataclass(frozen=True)
-class Storage:
-    """Where kernel values live, how precisely, and in which folder.
-
-    Parameters
-    ----------
-    kind : {"auto", "gram", "features", "sparse", "memmap", "on_demand"}
-        "gram" holds every value in memory, a given stack where it lies; "features"
-        holds explicit features (linear and approximate kernels); "sparse" holds the
-        values that are not zero (compact kernels); "memmap" writes every value to a
-        file and reads it in blocks;
-        "on_demand" computes values when they are needed. "auto" takes sparse matrices
-        where all kernels are compact, and values otherwise; where these would be large
-        or not fit, features if all kernels have them, a file if there is room on the
-        disk and reading is clearly faster than computing, else on demand.
-    dtype : {"float16", "float32", "float64"}
-        Precision of kernel values. "float16" rounds values where they are stored, in
-        memory or in a file; they are computed and handed out in float32.
-    folder : path, optional
-        For "memmap": where finished files are kept and found again; by default a
-        temporary one.
-
-    Examples
-    --------
-    >>> Storage.of("gram:float16")
-    Storage(kind='gram', dtype='float16', folder=None)
-    >>> Storage.of("float64").kind, Storage.of("on_demand").dtype
-    ('auto', 'float32')
-    """
-
-    kind: str = "auto"
-    dtype: Any = "float32"
-    folder: str | os.PathLike[str] | None = None
-    # Whether stored values are rounded to half precision, and what then computes.
-    is_half: bool = field(init=False, repr=False, compare=False)
-    working_dtype: str = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        """Validate; any name of a precision becomes its text."""
-        try:
-            name = "" if self.dtype is None else np.dtype(self.dtype).name
-        except TypeError:
-            name = ""
-        if name not in DTYPES:
-            got = getattr(self.dtype, "__name__", self.dtype)
-            raise ValueError(
-                f"dtype must be float32, float64 or float16, got {quoted(got)}; choose "
-                "one of these."
-            )
-        object.__setattr__(self, "dtype", name)
-        object.__setattr__(self, "is_half", name == "float16")
-        object.__setattr__(self, "working_dtype", "float32" if self.is_half else name)
-        if self.kind not in KINDS:
-            raise ValueError(
-                f"storage must be one of {', '.join(KINDS)}, got {quoted(self.kind)}; "
-                "choose 'auto' if in doubt."
-            )
-        if self.is_half and self.kind not in ("auto", "gram", "memmap"):
-            raise ValueError(
-                "float16 rounds kernel values that are stored, got "
-                f"storage={self.kind!r}, which stores none; use float32, or "
-                "storage='gram:float16' or 'memmap:float16'."
-            )
-        if self.folder is None:
-            return
-        if not isinstance(self.folder, str | os.PathLike):
-            raise TypeError(
-                f"folder of a storage must be a path, got {quoted(self.folder)}; "
-                "pass its name as a text."
-            )
-        if self.kind not in ("auto", "memmap"):
-            raise ValueError(
-                "folder keeps files of kernel values, got one with "
-                f"storage={self.kind!r}, which writes none; use kind='memmap' or leave "
-                "folder out."
-            )
-
-    @classmethod
-    def of(cls, value: Storage | str, dtype: str = "float32") -> Storage:
-        """A storage from itself or a text: a kind, a dtype, or "kind:dtype".
-
-        A kind alone comes in the precision `dtype`.
-        """
-        if isinstance(value, Storage):
-            return value
-        if not isinstance(value, str):
-            raise TypeError(
-                "storage must be a Storage or a text such as 'gram', got "
-                f"{quoted(value)}; choose 'auto' if in doubt."
-            )
-        kind, colon, named = value.partition(":")
-        if not colon and kind in DTYPES:
-            return cls(dtype=kind)
-        return cls(kind, named if colon else dtype)
-
-    def to_stored(self) -> dict[str, Any]:
-        """A file holds no path of this machine."""
-        return {"kind": self.kind, "dtype": self.dtype}
-
-    @classmethod
-    def from_stored(cls, kind: str, dtype: str) -> Storage:
-        """A storage without a folder: no file decides where files are written."""
-        return cls(kind, dtype)
 
 
 def build_bank(
@@ -189,8 +88,7 @@ def build_bank(
     storage = Storage.of(storage)
     if device is not None:
         return build_device_bank(kernels, storage, device, memory_limit)
-    half = storage.is_half
-    kind = storage.kind
+    kind, half = storage.kind, storage.is_half
     if kind == "auto":
         kind = _choose(kernels, storage, memory_limit)
     if logger.isEnabledFor(logging.INFO):
@@ -210,12 +108,16 @@ def build_bank(
         shape = f"{kernels.n_reference} x {kernels.n_reference}"
         what = f"storing {kernels.n_kernels} kernels of {shape} values"
         require_memory(gram_bytes(kernels), memory_limit, what)
-        return _gram_bank(kernels)
-    return _deferred_bank(kernels) if defer else _gram_bank(kernels)
+    elif defer and waiting_pays(kernels):
+        return DeferredBank(kernels, _gram_bank)
+    return _gram_bank(kernels)
+
+
+# --- bytes of a way of storing, with those that the solver adds -----------------------
 
 
 def gram_bytes(kernels: KernelSet) -> int:
-    """Bytes of a stored stack and of what the solver adds at most."""
+    """Bytes of a stored stack."""
     return stack_bytes(kernels.n_reference, kernels.n_kernels, kernels.dtype.itemsize)
 
 
@@ -226,7 +128,7 @@ def half_bytes(kernels: KernelSet) -> int:
 
 def memmap_bytes(kernels: KernelSet, half: bool = False) -> int:
     """Bytes in memory to write the file, a band at a time, or to read its rows."""
-    share = min(1.0, BAND / kernels.n_reference)
+    share = min(1.0, BAND_ROWS / kernels.n_reference)
     band = int(share * file_bytes(kernels, half))
     return max(2 * band, on_demand_bytes(kernels))
 
@@ -239,15 +141,8 @@ def file_bytes(kernels: KernelSet, half: bool = False) -> int:
 
 def on_demand_bytes(kernels: KernelSet) -> int:
     """Bytes of the rows computed at a time and of a small working set's kernel."""
-    few = min(kernels.n_reference, FEWEST_COMBINED)
+    few = min(kernels.n_reference, WORKING_SET_ROWS)
     return combined_bytes(few, kernels.dtype) + 3 * OnDemandBank(kernels).nbytes
-
-
-def _kept_on_demand(kernels: KernelSet, allowed: int) -> int:
-    """Bytes that a fit may take: all rows as a working set, where that is allowed."""
-    whole = combined_bytes(kernels.n_reference, kernels.dtype)
-    least = on_demand_bytes(kernels)
-    return max(least, min(allowed, least + whole))
 
 
 def combined_bytes(n_rows: int, dtype: np.dtype[Any]) -> int:
@@ -260,21 +155,26 @@ def rows_that_combine_in(n_bytes: float, dtype: np.dtype[Any]) -> int:
     return int(np.sqrt(n_bytes / combined_bytes(1, dtype)))
 
 
+# --- what pays ------------------------------------------------------------------------
+
+
 def _choose(kernels: KernelSet, storage: Storage, memory_limit: MemoryLimit) -> str:
     half = storage.is_half
     if kernels.is_sparse:
         return "sparse"
-    if kernels.is_explicit and not half and _features_save(kernels):
-        return "features"
+    n_rows = kernels.n_reference
+    # A small stack is faster: it is read many times, and multiplied out once.
+    if kernels.is_explicit and not half and gram_bytes(kernels) > LARGE_BYTES:
+        if sum(kernels.n_feature_columns()) < n_rows:
+            return "features"
     allowed = allowed_bytes(memory_limit)
     if (half_bytes if half else gram_bytes)(kernels) <= allowed:
         return "gram"
     if kernels.is_explicit:
         return "features"
-    itemsize = 2 if half else kernels.dtype.itemsize
     folder = None if storage.folder is None else Path(storage.folder)
     if (
-        reading_pays(kernels, itemsize)
+        reading_pays(kernels, 2 if half else kernels.dtype.itemsize)
         and memmap_bytes(kernels, half) <= allowed
         and file_bytes(kernels, half) <= free_disk_bytes(folder)
         and not is_memory_disk(folder)
@@ -283,40 +183,105 @@ def _choose(kernels: KernelSet, storage: Storage, memory_limit: MemoryLimit) -> 
     return "on_demand"
 
 
-def _announce(kernels: KernelSet, storage: str, half: bool, allowed: int) -> None:
-    """Log what will be held where, and how long it takes, before it starts."""
-    seconds = all_pairs_seconds(kernels)
-    values = file_bytes(kernels, half)
-    gram = half_bytes if half else gram_bytes
-    facts = {
-        "gram": lambda: (
-            f": about {gram(kernels) / 1e9:.2g} GB of memory, {seconds / 2:.2g} s to "
-            "compute"
-        ),
-        "memmap": lambda: (
-            f": about {memmap_bytes(kernels, half) / 1e9:.2g} GB of memory, "
-            f"{values / 1e9:.2g} GB of disk, "
-            f"{seconds / 2 + 1e-9 * WRITE_NS * values:.2g} s to compute and write"
-        ),
-        "on_demand": lambda: (
-            f": about {_kept_on_demand(kernels, allowed) / 1e9:.2g} GB of memory, "
-            f"{seconds:.2g} s to compute all values once"
-        ),
-    }
-    text = facts[storage]() if storage in facts else ""
-    stored = " in half precision" if half and storage in ("gram", "memmap") else ""
-    logger.info(
-        "storing %d kernels as %s%s%s", kernels.n_kernels, storage, stored, text
-    )
+def reading_pays(kernels: KernelSet, itemsize: int) -> bool:
+    """Whether values are read from disk clearly faster than they are computed.
 
-
-def _features_save(kernels: KernelSet) -> bool:
-    """Whether features are smaller than a Gram stack that is large.
-
-    A small stack is faster: its values are read many times and multiplied out once.
+    Given matrices are always worth it: in the layout in which they come, a row of all
+    kernels is spread over the whole stack.
     """
-    fewer = sum(kernels.n_feature_columns()) < kernels.n_reference
-    return fewer and gram_bytes(kernels) > LARGE_BYTES
+    if any(isinstance(group, GivenGroup) for group in kernels.groups):
+        return True
+    return pair_ns(kernels) > DISK_ADVANTAGE * read_ns(kernels, itemsize)
+
+
+def waiting_pays(kernels: KernelSet) -> bool:
+    """Whether to store a large stack takes about as long as to compute it once.
+
+    With symmetry values are computed in half the time, so that to store them must take
+    most of the other half. Only kernels that are combined in one pass are that cheap.
+    """
+    if file_bytes(kernels) < WAITING_BYTES:
+        return False
+    stored = STORE_NS * kernels.n_kernels * kernels.dtype.itemsize
+    cheap = stored > 0.4 * pair_ns(kernels)
+    return cheap and all(map(kernels.is_fused, kernels.groups))
+
+
+def pair_ns(kernels: KernelSet) -> float:
+    """Nanoseconds to compute every kernel for one pair of rows.
+
+    Examples
+    --------
+    >>> from manykernels.kernels import RBF, ChiSquared
+    >>> X = [[1.0] * 100, [2.0] * 100]
+    >>> cheap, dear = (KernelSet.fit([k], X) for k in (RBF(), ChiSquared()))
+    >>> pair_ns(cheap) < 10.0 < pair_ns(dear)
+    True
+    """
+    shared = sum(_shared_ns(group) for group in kernels.groups if group.members)
+    clips = [s.clip for s in kernels.scalings if s.clip is not None]
+    ranks = sum(clip.features.shape[1] for clip in clips)
+    products = 2.0 * COLUMN_NS["dot"] * float(ranks)
+    return float(shared + VALUE_NS * kernels.n_kernels + products)
+
+
+def _shared_ns(group: Group) -> float:
+    """Of the quantity that the kernels of a group share."""
+    if isinstance(group, GivenGroup):
+        return 0.0
+    values = group.rows.values
+    if sp.issparse(values):
+        columns = 10.0 * values.nnz / max(1, values.shape[0])  # products of sparse rows
+    else:
+        columns = float(values.shape[1])
+    family = group.family if isinstance(group, FeatureGroup) else "dot"
+    scale = float(values.dtype.itemsize) / 4 if family == "dot" else 1.0
+    return float(scale * COLUMN_NS.get(family, COLUMN_NS["chi_squared"]) * columns)
+
+
+def read_ns(kernels: KernelSet, itemsize: int) -> float:
+    """Nanoseconds to read every kernel's value for one pair of rows from disk."""
+    convert = HALF_NS if itemsize == 2 else 0.0
+    return kernels.n_kernels * (DISK_NS * itemsize + convert)
+
+
+def _announce(kernels: KernelSet, kind: str, half: bool, allowed: int) -> None:
+    """Log what will be held where, and how long it takes, before it starts."""
+    pairs = float(kernels.n_reference) ** 2
+    all_pairs = 1e-9 * pairs * pair_ns(kernels) / available_threads()
+    memory, disk, text = 0, 0, f"{all_pairs / 2:.2g} s to compute"
+    if kind == "gram":
+        memory = (half_bytes if half else gram_bytes)(kernels)
+    elif kind == "memmap":
+        memory, disk = memmap_bytes(kernels, half), file_bytes(kernels, half)
+        seconds = all_pairs / 2 + 2e-9 * DISK_NS * disk
+        text = f"{disk / 1e9:.2g} GB of disk, {seconds:.2g} s to compute and write"
+    elif kind == "on_demand":
+        whole = combined_bytes(kernels.n_reference, kernels.dtype)
+        least = on_demand_bytes(kernels)
+        memory = max(least, min(allowed, least + whole))
+        text = f"{all_pairs:.2g} s to compute all values once"
+    text = f": about {memory / 1e9:.2g} GB of memory, {text}" if memory else ""
+    rounded = " in half precision" if half and kind in ("gram", "memmap") else ""
+    logger.info("storing %d kernels as %s%s%s", kernels.n_kernels, kind, rounded, text)
+
+
+# --- the banks ------------------------------------------------------------------------
+
+
+def _gram_bank(kernels: KernelSet) -> GramBank:
+    """Every value, where it lies or copied; there is memory for them."""
+    given = kernels.stack_as_given()
+    if given is not None:
+        stack, factors = given
+        stack = stack.transpose(0, 2, 1)
+        return GramBank(stack, kernels.names, dtype=kernels.dtype, factors=factors)
+    n_rows, n_kernels = kernels.n_reference, kernels.n_kernels
+    stack = np.empty((n_rows, n_kernels, n_rows), kernels.dtype)
+    # Tiles in threads of our own: BLAS threads on small products wait for each other.
+    with one_blas_thread():
+        kernels.stack(stack.transpose(1, 0, 2), n_threads=available_threads())
+    return GramBank(stack, kernels.names)
 
 
 def _feature_bank(kernels: KernelSet, memory_limit: MemoryLimit) -> BlockBank:
@@ -328,10 +293,10 @@ def _feature_bank(kernels: KernelSet, memory_limit: MemoryLimit) -> BlockBank:
             f"only, got {', '.join(kernels.names)}; use storage='gram'."
         )
     blocks = [FeatureBlock(block) for block in features]
-    room = max(0, allowed_bytes(memory_limit) - sum(b.nbytes for b in blocks))
+    bytes_free = max(0, allowed_bytes(memory_limit) - sum(b.nbytes for b in blocks))
     # Two combined kernels of that many rows fit, with as much again to spare.
-    max_combined_rows = max(FEW_ROWS, int((room / (4 * kernels.dtype.itemsize)) ** 0.5))
-    return BlockBank(blocks, kernels.names, kernels.dtype, room // 2, max_combined_rows)
+    rows = max(WORKING_SET_ROWS, rows_that_combine_in(bytes_free / 2, kernels.dtype))
+    return BlockBank(blocks, kernels.names, kernels.dtype, bytes_free // 2, rows)
 
 
 def _on_demand_bank(kernels: KernelSet, memory_limit: MemoryLimit) -> OnDemandBank:
@@ -339,43 +304,23 @@ def _on_demand_bank(kernels: KernelSet, memory_limit: MemoryLimit) -> OnDemandBa
     n_rows = kernels.n_reference
     what = f"computing {kernels.n_kernels} kernels of {n_rows} rows on demand"
     require_memory(on_demand_bytes(kernels), memory_limit, what)
-    left = allowed_bytes(memory_limit) - 3 * OnDemandBank(kernels).nbytes
-    max_combined_rows = rows_that_combine_in(left, kernels.dtype)
+    bytes_free = allowed_bytes(memory_limit) - 3 * OnDemandBank(kernels).nbytes
+    max_combined_rows = rows_that_combine_in(bytes_free, kernels.dtype)
 
     def bank_of(part: KernelSet) -> Bank:
-        if gram_bytes(part) <= left:
+        if gram_bytes(part) <= bytes_free:
             return _gram_bank(part)
         return OnDemandBank(part, bank_of, max_combined_rows)
 
-    return OnDemandBank(kernels, bank_of, max_combined_rows, int(left))
-
-
-def _deferred_bank(kernels: KernelSet) -> Bank:
-    """A stack that is stored at once only where it is small or dear to compute."""
-    if file_bytes(kernels) < WAITING_BYTES or not waiting_pays(kernels):
-        return _gram_bank(kernels)
-    return DeferredBank(kernels, _gram_bank)
-
-
-def _gram_bank(kernels: KernelSet) -> Bank:
-    """Every value, where it lies or copied; there is room for them."""
-    given = kernels.stack_as_given()
-    if given is not None:
-        return given_bank(*given, kernels.names, kernels.dtype)
-    n_rows, n_kernels = kernels.n_reference, kernels.n_kernels
-    stack = np.empty((n_rows, n_kernels, n_rows), kernels.dtype)
-    # Tiles in threads of our own: BLAS threads on small products wait for each other.
-    with one_blas_thread():
-        kernels.stack(stack.transpose(1, 0, 2), n_threads=available_threads())
-    return GramBank(stack, kernels.names)
+    return OnDemandBank(kernels, bank_of, max_combined_rows, int(bytes_free))
 
 
 def _half_bank(kernels: KernelSet, memory_limit: MemoryLimit) -> StoredBank:
     n_rows, n_kernels = kernels.n_reference, kernels.n_kernels
     what = f"storing {n_kernels} kernels of {n_rows} x {n_rows} values in float16"
     require_memory(half_bytes(kernels), memory_limit, what)
-    left = allowed_bytes(memory_limit) - file_bytes(kernels, half=True)
-    return _stored_bank(half_stack(kernels), kernels, left)
+    bytes_free = allowed_bytes(memory_limit) - file_bytes(kernels, half=True)
+    return _stored_bank(half_stack(kernels), kernels, bytes_free)
 
 
 def _file_bank(
@@ -392,7 +337,7 @@ def _file_bank(
 
 def _stored_bank(store: Any, kernels: KernelSet, allowed: int) -> StoredBank:
     """Rows from a store; `allowed` bytes are left for all that is not stored."""
-    left = allowed - 3 * OnDemandBank(kernels).nbytes
-    max_combined_rows = rows_that_combine_in(left, kernels.dtype)
+    bytes_free = allowed - 3 * OnDemandBank(kernels).nbytes
+    max_combined_rows = rows_that_combine_in(bytes_free, kernels.dtype)
     diagonals = kernels.diagonals().T
-    return StoredBank(store, diagonals, kernels.names, left, max_combined_rows)
+    return StoredBank(store, diagonals, kernels.names, bytes_free, max_combined_rows)

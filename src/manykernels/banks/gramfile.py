@@ -1,8 +1,8 @@
-"""A Gram stack in a file: written band by band, checked, resumed, read by rows.
+"""Gram stacks that are built band by band: in half precision, or in a file.
 
-The values lie in one plain file, little-endian, without a header. A small JSON file
-beside it says what they are and holds a checksum per finished band; it is replaced
-whole after every band, so a build that was killed goes on where it stopped.
+A file holds the values, little-endian, without a header. A small JSON file beside it
+tells what they are and how many rows are finished; it is replaced whole after every
+band, so that a build that was killed goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ import os
 import shutil
 import tempfile
 import weakref
-import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from io import FileIO
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from manykernels.banks.bands import BAND, FLOAT16, bands, fill_right, require_half_range
 from manykernels.banks.fingerprint import fingerprint
 from manykernels.base.arrays import Index, Values
 from manykernels.base.disk import regular_file, replacing
-from manykernels.base.machine import in_slices, require_disk
+from manykernels.base.machine import available_threads, one_blas_thread, require_disk
 from manykernels.kernels import KernelSet
+from manykernels.kernels.pairwise import KERNEL_TILE, make_symmetric
 
-FORMAT = "manykernels gram stack"
-VERSION = 1
-CHUNK_BYTES = 4 << 20  # read at a time when a band is checked
-DESCRIPTION_BYTES, BAND_BYTES = 1000, 20  # more than its texts and numbers take
-UNKNOWN = -1  # in place of the checksum of a band that is not finished
+# The tiles of `KernelSet.stack`: products of other shapes differ in the last bit.
+BAND_ROWS = KERNEL_TILE
+# Largest k(x, x) that half precision holds without losing the other values.
+HALF_RANGE = (1e-3, 6e4)
+DESCRIPTION = {"format": "manykernels gram stack", "version": 2}
+DESCRIPTION_BYTES = 1000  # more than its texts and numbers take
 
 logger = logging.getLogger(__name__)
 
@@ -58,8 +58,6 @@ class GramFileError(ValueError):
 class GramFile:
     """stack[i, f, j] = K_f(i, j) on disk; `file[index]` reads whole rows.
 
-    Rows are read, not mapped: pages of a memory map would count as memory in use.
-
     Parameters
     ----------
     path : path
@@ -69,7 +67,8 @@ class GramFile:
     dtype : dtype
         float16, float32 or float64.
     identity : str
-        What the values were computed from, see `fingerprint`.
+        What the values were computed from, see `fingerprint`; none for a file that
+        is not to be found again.
     """
 
     def __init__(
@@ -84,74 +83,67 @@ class GramFile:
 
     @property
     def description_path(self) -> Path:
-        """Where the description and the checksums are."""
+        """The file that tells what the values are."""
         return self.path.with_suffix(".json")
 
     def __getitem__(self, index: Index) -> Values:
-        """Rows `index`, shape (len(index), blocks, rows); runs in one go."""
-        out = np.empty((len(index), *self.shape[1:]), self.dtype)
-        cuts = np.flatnonzero(np.diff(index) != 1) + 1
-        edges = [0, *cuts.tolist(), len(index)]
-        with self._open("rb") as stream:
-            for start, stop in zip(edges[:-1], edges[1:], strict=True):
-                if stop > start:
-                    offset = int(index[start]) * self.row_bytes
-                    self._read(stream, offset, out[start:stop])
-        return out
+        """Rows `index`, shape (len(index), blocks, rows)."""
+        return np.asarray(self._mapped()[index])
+
+    def _mapped(self) -> Values:
+        """The values, mapped for one use only: pages count as memory of the process."""
+        if not self.path.exists() or self.path.stat().st_size != self.disk_bytes:
+            raise GramFileError(
+                f"expected {self.disk_bytes} bytes of kernel values in "
+                f"{str(self.path)!r}, got another size; fit again without changing it."
+            )
+        return np.memmap(self.path, self.dtype, "r", shape=self.shape)
 
     def complete(self, kernels: KernelSet) -> None:
-        """Keep the bands that are there and intact; compute the others."""
-        with self._locked():
-            checksums = self._start()
-            missing = self._missing(checksums)
-            if missing and self.path.stat().st_size == 0:
-                self._create(checksums)
-            for band in missing:
-                rows = bands(self.shape[0])[band]
-                values = self._compute(kernels, rows)
-                self._write(rows, values)
-                checksums[band] = zlib.crc32(values.data)
-                self._describe(checksums)
+        """Compute the bands that are not finished."""
+        finished = self._start()
+        if finished:
+            logger.info("found %d rows in %s", finished, self.path)
+        for rows in bands(self.shape[0]):
+            if rows.start >= finished:
+                self._write(rows, _band(kernels, rows, self.dtype, self._mapped))
+                self._describe(rows.stop)
 
-    def _compute(self, kernels: KernelSet, rows: slice) -> Values:
-        """One band: its right part from the kernels, its left part from the file."""
-        values = np.empty((rows.stop - rows.start, *self.shape[1:]), self.dtype)
-        fill_right(kernels, rows, values)
-        with self._open("rb") as stream:
-            for left in bands(rows.start):
-                values[:, :, left] = self._tile(stream, left, rows).transpose(2, 1, 0)
-        return values
-
-    def _tile(self, stream: FileIO, rows: slice, columns: slice) -> Values:
-        """stack[rows, :, columns] of finished rows."""
-        width = columns.stop - columns.start
-        tile = np.empty((rows.stop - rows.start, self.shape[1], width), self.dtype)
-        line_bytes = self.shape[2] * self.dtype.itemsize
-        first = rows.start * self.row_bytes + columns.start * self.dtype.itemsize
-        for k, line in enumerate(tile.reshape(-1, width)):
-            self._read(stream, first + k * line_bytes, line)
-        return tile
-
-    def _start(self) -> list[int]:
-        """Checksums of the finished bands; an empty file has none yet."""
+    def _start(self) -> int:
+        """Rows that are finished; a file that does not exist yet is created."""
+        with self._writing():
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            if not self.path.exists():
+                self.path.touch()
+        if not self.path.is_file():
+            raise GramFileError(
+                f"expected a file of kernel values, got {str(self.path)!r}, which is a "
+                "folder or a device; delete it or choose another folder."
+            )
         size = self.path.stat().st_size
         if size == 0:
-            return [UNKNOWN] * len(bands(self.shape[0]))
+            self._describe(0)
+            with self._writing():
+                os.truncate(self.path, self.disk_bytes)
+            return 0
         if size != self.disk_bytes:
             raise GramFileError(
                 f"expected {self.disk_bytes} bytes of kernel values in "
                 f"{str(self.path)!r}, got {size}; delete the file or choose another "
                 "folder."
             )
-        return self._checksums()
+        return self._finished_rows()
 
-    def _checksums(self) -> list[int]:
-        """The description's checksums, once it is known to be ours."""
+    def _finished_rows(self) -> int:
+        """Read and check the description."""
+        possible = {0, *(rows.stop for rows in bands(self.shape[0]))}
         try:
-            found = json.loads(self._description())
-            checksums = found.pop("checksums")
-            right = found == self._about() and self._plausible(checksums)
-        except (OSError, ValueError, AttributeError, KeyError, TypeError):
+            with regular_file(self.description_path) as stream:
+                content = json.loads(stream.read(DESCRIPTION_BYTES))
+            finished = content["finished_rows"]
+            right = content == self._description(finished)
+            right = right and type(finished) is int and finished in possible
+        except (OSError, ValueError, KeyError, TypeError):
             right = False
         if not right:
             raise GramFileError(
@@ -159,81 +151,30 @@ class GramFile:
                 f"{str(self.description_path)!r}, got something else or nothing; "
                 "delete both files or choose another folder."
             )
-        return list(checksums)
+        return int(finished)
 
-    def _description(self) -> bytes:
-        """The text of the description; a longer one cannot be ours."""
-        with regular_file(self.description_path) as stream:
-            return stream.read(
-                DESCRIPTION_BYTES + BAND_BYTES * len(bands(self.shape[0]))
-            )
-
-    def _plausible(self, checksums: Any) -> bool:
-        return len(checksums) == len(bands(self.shape[0])) and all(
-            type(checksum) is int for checksum in checksums
-        )
-
-    def _about(self) -> dict[str, Any]:
+    def _description(self, finished_rows: int) -> dict[str, Any]:
         return {
-            "format": FORMAT,
-            "version": VERSION,
+            **DESCRIPTION,
             "kernels": self.identity,
             "shape": list(self.shape),
             "dtype": self.dtype.name,
-            "band": BAND,
+            "finished_rows": finished_rows,
         }
 
-    def _missing(self, checksums: list[int]) -> list[int]:
-        """Bands without a checksum, and those that it does not fit."""
-        known = np.flatnonzero(np.array(checksums) != UNKNOWN)
-
-        def work(start: int, stop: int) -> list[int]:
-            picked = known[start:stop].tolist()
-            return [band for band in picked if self._crc(band) != checksums[band]]
-
-        size = len(known) * BAND * self.row_bytes
-        damaged = sum(in_slices(len(known), size, work), [])
-        if len(known):
-            logger.info("found %d bands in %s", len(known) - len(damaged), self.path)
-        for band in damaged:
-            logger.warning(
-                "band %d of %s is damaged: computing it anew", band, self.path
-            )
-        never = set(range(len(checksums))) - set(known.tolist())
-        return sorted(never | set(damaged))
-
-    def _crc(self, band: int) -> int:
-        rows = bands(self.shape[0])[band]
-        left = (rows.stop - rows.start) * self.row_bytes
-        checksum, buffer = 0, memoryview(bytearray(min(CHUNK_BYTES, left)))
-        with self._open("rb") as stream:
-            stream.seek(rows.start * self.row_bytes)
-            while left and (count := stream.readinto(buffer[:left])):
-                checksum = zlib.crc32(buffer[:count], checksum)
-                left -= count
-        return checksum
-
-    def _create(self, checksums: list[int]) -> None:
-        self._describe(checksums)
-        with self._writing(), self._open("r+b") as stream:
-            stream.truncate(self.disk_bytes)
+    def _describe(self, finished_rows: int) -> None:
+        """Replace the description of a file that may be found again."""
+        if self.identity:
+            with replacing(self.description_path) as stream:
+                stream.write(json.dumps(self._description(finished_rows)).encode())
 
     def _write(self, rows: slice, values: Values) -> None:
-        left = _bytes_of(values)
-        with self._writing(), self._open("r+b") as stream:
+        with self._writing(), open(self.path, "r+b") as stream:
             stream.seek(rows.start * self.row_bytes)
-            while left:
-                left = left[stream.write(left) :]
-            if self.identity:  # its checksum must not reach the disk before it does
+            stream.write(values.view(np.uint8).data)
+            stream.flush()
+            if self.identity:  # before the description counts them as finished
                 os.fsync(stream.fileno())
-
-    def _describe(self, checksums: list[int]) -> None:
-        """Replace the description of a file that may be found again."""
-        if not self.identity:
-            return
-        text = json.dumps({**self._about(), "checksums": checksums})
-        with replacing(self.description_path) as stream:
-            stream.write(text.encode())
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -244,43 +185,6 @@ class GramFile:
                 f"kernel values must be written to {str(self.path)!r}, got "
                 f"{error.strerror!r}; choose another folder or free some space."
             ) from error
-
-    def _read(self, stream: FileIO, offset: int, out: Values) -> None:
-        stream.seek(offset)
-        left = _bytes_of(out)
-        while left:
-            count = stream.readinto(left)
-            if not count:
-                raise GramFileError(
-                    f"expected {self.disk_bytes} bytes of kernel values in "
-                    f"{str(self.path)!r}, got fewer; fit again without changing it."
-                )
-            left = left[count:]
-
-    def _open(self, mode: str) -> FileIO:
-        return FileIO(self.path, mode)
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Let one process at a time complete the file, where the system has locks.
-
-        A finished file may be read-only.
-        """
-        with self._writing():
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            if not self.path.exists():
-                self.path.touch()
-        if not self.path.is_file():
-            raise GramFileError(
-                f"expected a file of kernel values, got {str(self.path)!r}, which is a "
-                "folder or a device; delete it or choose another folder."
-            )
-        with self._open("rb") as stream:
-            with suppress(ImportError, OSError):
-                import fcntl
-
-                fcntl.flock(stream, fcntl.LOCK_EX)
-            yield
 
 
 def stored_file(
@@ -305,7 +209,7 @@ def stored_file(
     [[[0.607, 1.0]]]
     """
     dtype = kernels.dtype if dtype is None else np.dtype(dtype)
-    if dtype == FLOAT16:
+    if dtype == np.float16:
         require_half_range(kernels)
     n_rows = kernels.n_reference
     shape = (n_rows, kernels.n_kernels, n_rows)
@@ -316,14 +220,77 @@ def stored_file(
         file = GramFile(Path(folder) / name, shape, dtype, identity)
         require_disk(file.disk_bytes, file.path, what)
     else:
-        require_disk(shape[0] * shape[1] * shape[2] * dtype.itemsize, None, what)
-        own = Path(tempfile.mkdtemp(prefix="manykernels-"))
-        file = GramFile(own / "gram.bin", shape, dtype)
-        weakref.finalize(file, shutil.rmtree, own, ignore_errors=True)
+        require_disk(n_rows * n_rows * shape[1] * dtype.itemsize, None, what)
+        own_folder = Path(tempfile.mkdtemp(prefix="manykernels-"))
+        file = GramFile(own_folder / "gram.bin", shape, dtype)
+        weakref.finalize(file, shutil.rmtree, own_folder, ignore_errors=True)
     file.complete(kernels)
     return file
 
 
-def _bytes_of(array: Values) -> memoryview:
-    """The bytes of a contiguous array, without a copy."""
-    return array.reshape(-1).view(np.uint8).data
+def half_stack(kernels: KernelSet) -> Values:
+    """The stack of shape (rows, blocks, rows), rounded to half precision."""
+    require_half_range(kernels)
+    n_rows = kernels.n_reference
+    stack = np.empty((n_rows, kernels.n_kernels, n_rows), np.float16)
+    for rows in bands(n_rows):
+        stack[rows] = _band(kernels, rows, stack.dtype, lambda: stack)
+    return stack
+
+
+def require_half_range(kernels: KernelSet) -> None:
+    """Raise where half precision would lose a kernel to its range."""
+    largest = kernels.diagonals().max(axis=1)
+    for name, value in zip(kernels.names, largest, strict=True):
+        if not HALF_RANGE[0] <= value <= HALF_RANGE[1]:
+            raise ValueError(
+                f"float16 needs kernels with a largest k(x, x) between "
+                f"{HALF_RANGE[0]:g} and {HALF_RANGE[1]:g}, got {value:.3g} for "
+                f"{name!r}; normalize it or use float32."
+            )
+
+
+def bands(n_rows: int) -> list[slice]:
+    """Consecutive bands of rows.
+
+    Examples
+    --------
+    >>> bands(500)
+    [slice(0, 384, None), slice(384, 500, None)]
+    """
+    size = BAND_ROWS
+    return [slice(i, min(i + size, n_rows)) for i in range(0, n_rows, size)]
+
+
+def _band(
+    kernels: KernelSet, rows: slice, dtype: Any, stack: Callable[[], Values]
+) -> Values:
+    """stack[rows], each value computed once: those left of it are mirrored."""
+    n_rows = kernels.n_reference
+    out = np.empty((rows.stop - rows.start, kernels.n_kernels, n_rows), dtype)
+    fill_right(kernels, rows, out)
+    for left in bands(rows.start):
+        out[:, :, left] = stack()[left, :, rows].transpose(2, 1, 0)
+    return out
+
+
+def fill_right(kernels: KernelSet, rows: slice, out: Values) -> None:
+    """out[i, f, j] = K_f(rows[i], j) for j >= rows.start, exactly as in `stack`."""
+    diagonals = kernels.diagonals()[:, rows]
+
+    def fill(columns: slice) -> None:
+        for f, block in kernels.between(rows, columns):
+            if columns == rows:
+                make_symmetric(block, diagonals[f])
+            with np.errstate(over="raise"):
+                out[:, f, columns] = block
+
+    columns = [part for part in bands(kernels.n_reference) if part.start >= rows.start]
+    try:
+        with one_blas_thread(), ThreadPoolExecutor(available_threads()) as pool:
+            list(pool.map(fill, columns))
+    except FloatingPointError:
+        raise ValueError(
+            f"{out.dtype} holds values up to {np.finfo(out.dtype).max:.3g}, got larger "
+            "kernel values; normalize the kernels or use float32."
+        ) from None

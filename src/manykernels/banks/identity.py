@@ -13,12 +13,13 @@ from manykernels.banks.base import Bank
 from manykernels.base.arrays import Array, Index, Values
 
 EXACT_ROWS = 600  # up to which all eigenvalues are computed
-STEPS = 40  # of Lanczos' method, beyond
-LEAST = 1e-3  # of the mean diagonal: a smaller eigenvalue counts as zero,
-SMALL = 1e-2  # of many rows as well, where it takes longer to find
-ROUNDING = 8.0  # times the precision and the largest eigenvalue: taken off for safety
-SAME = 1e-6  # relative difference of what rounding makes of the same sums
-NEXT = (1, 2, 3)  # in order of such sums: another row may have come between copies
+LANCZOS_STEPS = 40  # beyond them
+# Of the mean diagonal: a smaller eigenvalue counts as zero, as it takes too many steps
+# to find, and a kernel of which less is left would be mostly rounding.
+NEGLIGIBLE_SHARE = 1e-2
+SAFETY = 8.0  # times the precision and the largest eigenvalue: taken off a lower bound
+COPY_RTOL = 1e-6  # relative difference of what rounding makes of the same sums
+COPY_NEIGHBORS = (1, 2, 3)  # in order of these sums: another row may lie between copies
 
 Product = Callable[[Array], Array]  # K_f v_f of every f: (kernels, rows) in and out
 
@@ -42,18 +43,18 @@ def copies_of_rows(bank: Bank) -> sp.csr_array:
     coef = np.random.default_rng(0).normal(size=(n_rows, 2))
     marks = bank.scores(coef, np.ones(bank.n_blocks))
     order = np.argsort(marks[:, 0], kind="stable")
-    size = SAME * float(np.abs(marks).max())
-    alike = sp.coo_array((n_rows, n_rows))
-    for step in NEXT:
+    tolerance = COPY_RTOL * float(np.abs(marks).max())
+    neighbors = sp.coo_array((n_rows, n_rows))
+    for step in COPY_NEIGHBORS:
         left, right = order[:-step], order[step:]
-        pairs = np.abs(marks[left] - marks[right]).max(axis=1) <= size
-        found = (np.ones(pairs.sum()), (left[pairs], right[pairs]))
-        alike = alike + sp.coo_array(found, shape=alike.shape)
-    _, kind = connected_components(alike, directed=False)
+        pairs = np.abs(marks[left] - marks[right]).max(axis=1) <= tolerance
+        entries = (np.ones(pairs.sum()), (left[pairs], right[pairs]))
+        neighbors = neighbors + sp.coo_array(entries, shape=(n_rows, n_rows))
+    _, kind = connected_components(neighbors, directed=False)
     members = sp.csr_array((np.ones(n_rows), (np.arange(n_rows), kind)))
-    same = (members @ members.T).tocsr()
-    same.sort_indices()
-    return same
+    copies = (members @ members.T).tocsr()
+    copies.sort_indices()
+    return copies
 
 
 def identity_parts(bank: Bank, distinct: Array) -> Array:
@@ -82,7 +83,9 @@ def identity_parts(bank: Bank, distinct: Array) -> Array:
     if bank.n_rows <= EXACT_ROWS:
         return np.array(
             [
-                _smallest(_matrix(bank, f, np.flatnonzero(own)), LEAST * scale[f])
+                _smallest(
+                    _matrix(bank, f, np.flatnonzero(own)), NEGLIGIBLE_SHARE * scale[f]
+                )
                 for f, own in enumerate(distinct.T)
             ]
         )
@@ -94,7 +97,7 @@ def identity_parts(bank: Bank, distinct: Array) -> Array:
     for f in left:  # held one after the other
         values = bank.combine(_only(bank, f), np.arange(bank.n_rows))
         found[f] = _lanczos(_held(values), distinct[:, [f]].T, bank.dtype)[0]
-    return np.where(found > SMALL * scale, found, 0.0)
+    return np.where(found > NEGLIGIBLE_SHARE * scale, found, 0.0)
 
 
 def _means(diagonals: Array, chosen: Array) -> Array:
@@ -106,7 +109,7 @@ def _promising(bank: Bank, distinct: Array, scale: Array) -> list[int]:
     rng, left = np.random.default_rng(0), []
     for f, own in enumerate(distinct.T):
         rows = np.sort(rng.permutation(np.flatnonzero(own))[:EXACT_ROWS])
-        if _is_definite(_matrix(bank, f, rows), SMALL * scale[f]):
+        if _is_definite(_matrix(bank, f, rows), NEGLIGIBLE_SHARE * scale[f]):
             left.append(f)
     return left
 
@@ -117,7 +120,7 @@ def _smallest(matrix: Array, least: float) -> float:
         return 0.0
     values = eigvalsh(matrix, check_finite=False)
     eps = float(np.finfo(np.float64).eps)
-    return float(values[0] - ROUNDING * len(matrix) * eps * values[-1])
+    return float(values[0] - SAFETY * len(matrix) * eps * values[-1])
 
 
 def _is_definite(matrix: Array, least: float) -> bool:
@@ -162,14 +165,14 @@ def _lanczos(product: Product, among: Array, dtype: np.dtype) -> Array:
     now /= np.linalg.norm(now, axis=1, keepdims=True)
     before, size = np.zeros_like(now), np.zeros((len(now), 1))
     diagonal, beside = [], []
-    for _ in range(min(STEPS, int(among.sum(axis=1).min()))):
+    for _ in range(min(LANCZOS_STEPS, int(among.sum(axis=1).min()))):
         next_one = np.where(among, product(now), 0.0) - size * before
         diagonal.append(np.einsum("fi,fi->f", now, next_one))
         next_one -= diagonal[-1][:, None] * now
         size = np.linalg.norm(next_one, axis=1, keepdims=True)
         beside.append(size[:, 0])
         before, now = now, next_one / np.maximum(size, np.finfo(float).tiny)
-    eps = ROUNDING * float(np.finfo(dtype).eps)
+    eps = SAFETY * float(np.finfo(dtype).eps)
     ends = zip(np.transpose(diagonal), np.transpose(beside), strict=True)
     return np.array([_bound(a, b, eps) for a, b in ends])
 

@@ -5,7 +5,7 @@ NumPy, PyTorch and whatever else follows it; PyTorch is imported in `torch_devic
 and only when a device is asked for.
 """
 
-from manykernels.device.base import HOST, Device
+from manykernels.device.base import HOST, Device, open_device, read_device
 from manykernels.device.namespace import (
     NUMPY,
     DeviceArray,
@@ -14,7 +14,6 @@ from manykernels.device.namespace import (
     to_namespace_of,
     to_numpy,
 )
-from manykernels.device.opening import open_device, read_device
 
 __all__ = [
     "HOST",

@@ -1,15 +1,19 @@
-"""What a device is to the code that runs on it."""
+"""Devices: where arrays live, and the functions that compute with them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from manykernels.base.extras import require_library
 from manykernels.base.machine import allowed_bytes
+from manykernels.base.quoted import quoted
 from manykernels.device.namespace import NUMPY, DeviceArray
 
 Terms: TypeAlias = tuple[DeviceArray, DeviceArray]  # added, and multiplied
@@ -76,9 +80,12 @@ class Device:
         return getattr(self.xp, np.dtype(dtype).name)
 
     def put(self, values: Any, dtype: Any = None) -> DeviceArray:
-        """A NumPy array there, in a dtype of NumPy's; what is there already, itself."""
-        if hasattr(values, "there"):
-            return values.there
+        """Copy a NumPy array to the device, in a dtype of NumPy's.
+
+        A `DeviceMatrix` or `DeviceTable` is on it already.
+        """
+        if hasattr(values, "device_array"):
+            return values.device_array
         return self.xp.asarray(np.ascontiguousarray(values, dtype))
 
     def empty(self, shape: tuple[int, ...], dtype: Any) -> DeviceArray:
@@ -94,7 +101,7 @@ class Device:
         return values
 
     def get(self, values: DeviceArray) -> NDArray[Any]:
-        """An array from there, as NumPy's."""
+        """Copy an array of the device to NumPy."""
         return np.asarray(values)
 
     def numpy_dtype(self, values: DeviceArray) -> np.dtype[Any]:
@@ -112,12 +119,12 @@ class Device:
         return self.xp.astype(values, self.precise, copy=False)
 
     def allowed_bytes(self, limit: int | float | str | None) -> int:
-        """The user's limit, or most of what is free there."""
+        """The user's limit, or most of what is free on the device."""
         return allowed_bytes(limit)
 
     @contextmanager
-    def said_when_full(self) -> Iterator[None]:
-        """What runs out of the device's memory says so, and what to do."""
+    def out_of_memory_error(self) -> Iterator[None]:
+        """Raise a MemoryError of one sentence where the device's memory is full."""
         yield
 
     def add_curves(
@@ -190,3 +197,41 @@ def _power(values: DeviceArray, degree: int) -> DeviceArray:
 
 # For code that takes a device, where the processor computes with NumPy.
 HOST = Device("cpu", np)
+
+
+def read_device(name: Any) -> str:
+    """Return the name of a device, if it is one.
+
+    Examples
+    --------
+    >>> read_device("cuda:1")
+    'cuda:1'
+    >>> read_device("gpu")
+    Traceback (most recent call last):
+    ValueError: device must be 'cuda', 'cuda:1' (the second GPU), 'mps', 'cpu' or None,
+    got 'gpu'; choose one of these.
+    """
+    text = str(name) if type(name).__name__ == "device" else name  # PyTorch's own
+    if not isinstance(text, str) or not re.fullmatch(r"cpu|cuda(:\d+)?|mps", text):
+        raise ValueError(
+            "device must be 'cuda', 'cuda:1' (the second GPU), 'mps', 'cpu' or None, "
+            f"got {quoted(name)}; choose one of these."
+        )
+    return text
+
+
+def open_device(name: Any) -> Device:
+    """Open the device of that name.
+
+    It needs PyTorch, which comes with the extra ``manykernels[torch]``.
+    """
+    return _opened(read_device(name))
+
+
+@cache
+def _opened(name: str) -> Device:
+    for library in ("torch", "array_api_compat"):
+        require_library(library, "torch")
+    from manykernels.device.torch_device import TorchDevice
+
+    return TorchDevice(name)

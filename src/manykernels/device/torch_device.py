@@ -1,4 +1,4 @@
-"""A device of PyTorch's: the only place that imports it."""
+"""Devices of PyTorch; this module and `cuda` alone import it."""
 
 from __future__ import annotations
 
@@ -20,13 +20,12 @@ from manykernels.device.base import (
     HingeBlocks,
     Terms,
 )
-from manykernels.device.compiled import cuda_kernel
-from manykernels.device.cuda_hinge import CudaHinge
+from manykernels.device.cuda import CudaHinge, cuda_kernel
 
-THREADS, MOST_BLOCKS = 256, 132 * 64  # of a pass over a tile
+CURVE_THREADS, CURVE_BLOCKS = 256, 132 * 64  # of a pass over a tile
 # From whole fits of 10,000 to 60,000 rows with 12 kernels on an H200: 4e-11 with the
 # hinge loss, 2e-10 with the log loss.
-SECONDS_PER_VALUE = 1e-10
+CUDA_SECONDS_PER_VALUE = 1e-10
 
 
 class TorchDevice(Device):
@@ -40,13 +39,12 @@ class TorchDevice(Device):
         self.is_host = self.place.type == "cpu"
         self.is_cuda = self.place.type == "cuda"
         if self.is_cuda:
-            self.seconds_per_value = SECONDS_PER_VALUE
+            self.seconds_per_value = CUDA_SECONDS_PER_VALUE
         if self.place.type == "mps":
             self.precise = xp.float32  # there is nothing longer
 
     def put(self, values: Any, dtype: Any = None) -> DeviceArray:
-        """An array of NumPy's, or a tensor of any device, there."""
-        values = getattr(values, "there", values)
+        values = getattr(values, "device_array", values)
         if not isinstance(values, torch.Tensor):
             values = np.ascontiguousarray(values, dtype)
             writeable = values if values.flags.writeable else values.copy()
@@ -81,7 +79,7 @@ class TorchDevice(Device):
         return int(SAFE_SHARE * (free + kept - torch.cuda.memory_allocated(self.place)))
 
     @contextmanager
-    def said_when_full(self) -> Iterator[None]:
+    def out_of_memory_error(self) -> Iterator[None]:
         """A MemoryError of one sentence in place of PyTorch's."""
         before = self._held()
         try:
@@ -162,8 +160,8 @@ def _add_at_once(
     ]
     with torch.cuda.device(out.device):
         kernel(
-            grid=(min(-(-out.numel() // THREADS), MOST_BLOCKS), 1, 1),
-            block=(THREADS, 1, 1),
+            grid=(min(-(-out.numel() // CURVE_THREADS), CURVE_BLOCKS), 1, 1),
+            block=(CURVE_THREADS, 1, 1),
             args=[
                 *(out, dot, *out.shape, len(curves)),
                 *(slopes, degrees, *sides),

@@ -65,7 +65,7 @@ class RowsEstimator(BaseEstimator):
     def _out_of_memory_errors(self) -> AbstractContextManager[None]:
         """A MemoryError with advice where the device's memory runs out."""
         device = self._open_device()
-        return nullcontext() if device is None else device.said_when_full()
+        return nullcontext() if device is None else device.out_of_memory_error()
 
     def _specs(self, X: Any) -> list[Kernel]:
         """The kernels to fit on matched rows."""

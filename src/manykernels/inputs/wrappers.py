@@ -11,7 +11,7 @@ from sklearn import get_config
 
 from manykernels.base.rooms import room
 from manykernels.device import Device, to_numpy
-from manykernels.device.matrix import DeviceMatrix
+from manykernels.device.host_views import DeviceMatrix
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")

@@ -28,7 +28,7 @@ from manykernels.base.stored import (
 )
 from manykernels.device import HOST, Device, DeviceArray, quotient
 from manykernels.device.base import EXPONENTIAL, Curve
-from manykernels.device.table import DeviceTable
+from manykernels.device.host_views import DeviceTable
 from manykernels.kernels.base import DEFAULT_RANK, Kernel
 from manykernels.kernels.columns import count_columns, row_factors
 from manykernels.kernels.feature_group import (

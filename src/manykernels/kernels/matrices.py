@@ -303,7 +303,7 @@ def read_stack(X: Any) -> list[Values]:
 
 def is_device_matrix(matrix: Any) -> bool:
     """Return whether a matrix lies on a device."""
-    return hasattr(matrix, "there")
+    return hasattr(matrix, "device_array")
 
 
 def check_new_stack(matrices: list[Values], n_matrices: int, n_train: int) -> None:

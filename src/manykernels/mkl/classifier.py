@@ -342,7 +342,7 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
             kernels = self._fit_kernels(specs, *data, settings.storage)
             step = OnlineStep.first(kernels, rows, settings)
         else:
-            known = self._model.ordinary
+            known = self._model.without_nugget
             step = OnlineStep.next(known, self._labels, X[rows.kept], rows, settings)
         history = [] if first else self.history_
         result = step.run(np.random.default_rng(seed), history)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from manykernels.banks import Storage, build_bank
-from manykernels.banks.alignment import centered_products, ratio
+from manykernels.banks.centered_alignment import centered_products, ratio
 from manykernels.base.quoted import quoted
 from manykernels.kernels import KernelSet
 from manykernels.kernels.base import VALUE_RTOL

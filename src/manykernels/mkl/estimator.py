@@ -12,8 +12,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from manykernels.banks import Bank, Storage, build_bank
-from manykernels.banks.device.build import where_features_fit
-from manykernels.banks.nugget import shared_nugget
+from manykernels.banks.device_bank import where_features_fit
+from manykernels.banks.shared_nugget import shared_nugget
 from manykernels.base.rooms import room
 from manykernels.base.stored import (
     Count,

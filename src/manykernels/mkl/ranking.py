@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.multiclass import type_of_target
 
 from manykernels.banks import Bank, Storage, build_bank
-from manykernels.banks.alignment import alignments, target_alignments
+from manykernels.banks.centered_alignment import alignments, target_alignments
 from manykernels.base.tables import count_rows
 from manykernels.inputs.parameters import OneOf, require_number
 from manykernels.inputs.row_matching import match_rows

@@ -192,7 +192,7 @@ class Search:
     def _fold(self, fold: Fold, step: Callable[[], None]) -> np.ndarray:
         """Scores of every pair on one fold."""
         train, held_out = fold
-        part, targets = self.bank.subset(train), self.targets.take(train)
+        part, targets = self.bank.take(train), self.targets.take(train)
         unseen, scores = self.targets.take(held_out), []
         for p in self.grid.ps:
             for _, model in self._path(part, targets, p, step):

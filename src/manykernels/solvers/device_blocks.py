@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from manykernels.banks.device.kernels import DeviceKernels
+from manykernels.banks.device_kernels import DeviceKernels
 from manykernels.base.arrays import Array, Index
 from manykernels.device.base import DeviceArray, HingeBlocks
 from manykernels.hot.dual import (

@@ -122,7 +122,7 @@ class Problem(Objective):
     def restrict(self, rows: Index) -> Problem:
         """The same problem on some of the rows, each with its own loss as before."""
         weight = self.sample_weight[rows]
-        bank, target = self.bank.subset(rows), self.target[rows]
+        bank, target = self.bank.take(rows), self.target[rows]
         return replace(self, bank=bank, target=target, sample_weight=weight)
 
     def zero(self) -> Expansion:

@@ -83,7 +83,7 @@ class WorkingSet:
     ) -> None:
         bank = problem.bank
         if len(rows) < problem.n_rows:
-            bank = bank.brief_subset(rows) if brief else bank.subset(rows)
+            bank = bank.take(rows, brief)
         self.bank: Bank = bank
         self.doubt = Doubt(self.bank)
         self.target = problem.target[rows]

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from manykernels.banks import GramBank
-from manykernels.banks.alignment import alignments
+from manykernels.banks.centered_alignment import alignments
 from manykernels.mkl.combined import weighted_kernel
 from manykernels.study.rows import take_rows
 

@@ -13,7 +13,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
 
-from manykernels.banks.mixed import MixedBank
+from manykernels.banks.composed import ExchangedBank
 from manykernels.base.machine import one_blas_thread
 from manykernels.base.quoted import quoted
 from manykernels.inputs.parameters import Number, Rules, Whole, Workers
@@ -96,7 +96,7 @@ class Refits:
 
     def on(self, index: np.ndarray) -> Refits:
         """The same on some of the rows."""
-        bank = self.data.bank.subset(index)
+        bank = self.data.bank.take(index)
         targets = self.data.targets.take(index)
         return replace(self, data=self.data._replace(bank=bank, targets=targets))
 
@@ -120,7 +120,7 @@ class Refits:
         """Every kernel's part of the scores of new rows, (rows, kernels, outputs)."""
         bank = self.data.bank
         weights = np.atleast_2d(bank.at_new_rows(weights))
-        parts = bank.ordinary.block_scores(coef) * weights[:, :, None]
+        parts = bank.without_nugget.block_scores(coef) * weights[:, :, None]
         out = np.zeros((self.n_rows, bank.n_blocks, coef.shape[1]))
         out[:, : weights.shape[1]] = parts.T
         return out
@@ -133,7 +133,7 @@ class Refits:
     def with_shuffled(self, blocks: np.ndarray, order: np.ndarray) -> Refits:
         """Some kernels see row order[i] in the place of row i, the others do not."""
         bank = self.data.bank
-        mixed = MixedBank(bank, bank.brief_subset(order), blocks)
+        mixed = ExchangedBank(bank, bank.take(order, brief=True), blocks)
         return replace(self, data=self.data._replace(bank=mixed))
 
     def zero(self, p: float, C: float) -> Expansion:

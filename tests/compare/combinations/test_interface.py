@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import manykernels as mk
 from manykernels.banks import GramBank, OnDemandBank
-from manykernels.banks.combined import (
+from manykernels.banks.composed import (
     MergedBank,
     WeightedBank,
     merged,
@@ -182,7 +182,7 @@ def test_lazy_banks_equal_their_dense_twins(kernels):
             expected = getattr(twin, name)(*arguments)
             assert found.shape == expected.shape
             np.testing.assert_allclose(found, expected, atol=1e-9, err_msg=name)
-        part = bank.subset(some)
+        part = bank.take(some)
         np.testing.assert_allclose(part.rows(np.arange(3))[:, 0], dense[some][:, some])
 
 

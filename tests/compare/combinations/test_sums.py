@@ -169,7 +169,7 @@ def test_weights_of_rows_count_as_copies_in_an_alignment(method, three):
     rows = np.repeat(np.arange(len(three.y)), counts)
     weighted = ALIGNMENT_METHODS[method](three.bank, own, counts.astype(float))
     ones = np.ones(len(rows))
-    repeated = ALIGNMENT_METHODS[method](three.bank.subset(rows), own[rows], ones)
+    repeated = ALIGNMENT_METHODS[method](three.bank.take(rows), own[rows], ones)
     np.testing.assert_allclose(
         weighted / weighted.sum(), repeated / repeated.sum(), atol=1e-9
     )

@@ -37,7 +37,7 @@ def test_a_row_that_stands_for_several_loses_one_of_them(centered):
     heavy = replace(problem, target=centered_target, sample_weight=counts.astype(float))
     repeated = replace(
         problem,
-        bank=problem.bank.subset(rows),
+        bank=problem.bank.take(rows),
         target=centered_target[rows],
         sample_weight=np.ones(len(rows)),
     )

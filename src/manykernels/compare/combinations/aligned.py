@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from manykernels.banks import Bank
-from manykernels.banks.alignment import centered_products, ratio
+from manykernels.banks.centered_alignment import centered_products, ratio
 from manykernels.base.arrays import Array
 from manykernels.compare.combinations.base import (
     CombinationData,

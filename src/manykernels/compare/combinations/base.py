@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from manykernels.banks import Bank
-from manykernels.banks.combined import weighted_sum
+from manykernels.banks.composed import weighted_sum
 from manykernels.base.arrays import Array
 from manykernels.inputs.parameters import Rules, check_parameters, choose_generator
 from manykernels.inputs.reporting import (

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
-from manykernels.banks.combined import weighted_sum
+from manykernels.banks.composed import weighted_sum
 from manykernels.base.arrays import Array
 from manykernels.base.stored import TEXT, Columns, Count, Real
 from manykernels.compare.combinations.base import (

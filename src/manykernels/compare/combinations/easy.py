@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.svm import SVC
 
-from manykernels.banks.combined import weighted_sum
+from manykernels.banks.composed import weighted_sum
 from manykernels.base.arrays import Array
 from manykernels.base.machine import require_memory
 from manykernels.compare.combinations.base import (

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from scipy.optimize import linprog
 
 from manykernels.banks.base import support_of
-from manykernels.banks.combined import weighted_sum
+from manykernels.banks.composed import weighted_sum
 from manykernels.base.arrays import Array, Index
 from manykernels.base.stored import Either, Floats, Part, Real, require_all, storable
 from manykernels.compare.combinations.base import (
@@ -329,7 +329,7 @@ class LPBetaClassifier(CombinedKernelClassifier):
         """Scores of every row by the fit without its fold, shape (rows, classes)."""
         scores = np.empty((problem.n_rows, problem.n_outputs))
         for train, held in folds:
-            part = restricted(problem, problem.bank.subset(train), train)
+            part = restricted(problem, problem.bank.take(train), train)
             solver = self._make_solver(self.random_state)
             model = require_whole(solver.solve(part)).model
             coef = np.zeros_like(scores)

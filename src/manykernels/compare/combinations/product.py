@@ -9,7 +9,7 @@ import numpy as np
 
 from manykernels.banks import Bank
 from manykernels.banks.base import support_of
-from manykernels.banks.combined import merged
+from manykernels.banks.composed import merged
 from manykernels.base.arrays import Array, Values
 from manykernels.base.quoted import quoted
 from manykernels.base.stored import Floats, Part, Real, require_all, storable

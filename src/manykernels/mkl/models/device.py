@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from manykernels.banks.device.kernels import EVERY
-from manykernels.banks.device.rows import RowGroup, RowKernels, on_rows
+from manykernels.banks.device_kernels import EVERY
+from manykernels.banks.row_kernels import RowGroup, RowKernels, on_rows
 from manykernels.base.arrays import Array
 from manykernels.device import Device, DeviceArray
 from manykernels.kernels import KernelSet
@@ -49,7 +49,7 @@ class DeviceModel:
 
     def __init__(self, model: Any, support: SupportRows) -> None:
         self.whole, self.support = model, support
-        self.model: Model = model.ordinary  # which has the same scores
+        self.model: Model = model.without_nugget  # which has the same scores
         self.device, self.coef = support.device, support.coef
 
     def scores(self, X: Any, block_bytes: int) -> Array:
@@ -96,7 +96,9 @@ class DeviceModel:
             for f in group.members:
                 weights = model.weights[..., f] * model.kernels.scalings[f].factor
                 if np.any(weights):
-                    values = device.pick(matrices[group.position].there, support, 1)
+                    values = device.pick(
+                        matrices[group.position].device_array, support, 1
+                    )
                     own = device.precisely(device.put(np.atleast_1d(weights)))
                     scaled = self.coef * own
                     total = total + device.precisely(values) @ scaled
@@ -105,7 +107,7 @@ class DeviceModel:
 
 def on_device(model: Any, device: Device) -> DeviceModel:
     """The model there; its rows are kept for the next call, not in copies and files."""
-    ordinary = model.ordinary
+    ordinary = model.without_nugget
     kept: SupportRows | None = vars(ordinary).get("there")
     if kept is None or kept.device is not device:
         kept = vars(ordinary)["there"] = SupportRows(ordinary, device)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manykernels.banks.base import support_of
-from manykernels.banks.build import MemoryLimit
+from manykernels.banks.storage import MemoryLimit
 from manykernels.base.arrays import Array
 from manykernels.base.machine import (
     available_threads,
@@ -63,7 +63,7 @@ class EvaluatedModel:
         return self.weights
 
     @property
-    def ordinary(self) -> Any:
+    def without_nugget(self) -> Any:
         """The model on kernels alone."""
         return self
 

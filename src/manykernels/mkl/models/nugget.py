@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from manykernels.banks.base import support_of
-from manykernels.banks.nugget import NAME, Nugget
+from manykernels.banks.shared_nugget import NUGGET_NAME, Nugget
 from manykernels.base.arrays import Array
 from manykernels.base.stored import Floats, Part, require_all, storable
 from manykernels.kernels import KernelSet
@@ -47,7 +47,7 @@ class NuggetModel:
     nugget: Nugget
 
     @property
-    def ordinary(self) -> Model:
+    def without_nugget(self) -> Model:
         """The model on kernels alone."""
         return self.model
 
@@ -59,7 +59,7 @@ class NuggetModel:
     @property
     def names(self) -> list[str]:
         """Of the kernels and the nugget."""
-        return unique_names([*self.kernels.names, NAME])
+        return unique_names([*self.kernels.names, NUGGET_NAME])
 
     @property
     def weights_at_new_rows(self) -> Array:

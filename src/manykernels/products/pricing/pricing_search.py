@@ -174,7 +174,7 @@ class Pricing:
             if self.base.device is None or found.sums_powers:
                 self._exhaust_in_threads(prefixes, weighted, found)
                 continue
-            with self.base.device.said_when_full():
+            with self.base.device.out_of_memory_error():
                 batches = self._on_device.best(prefixes, weighted, found.top)
                 for products, values in batches:
                     found.add_values(products, values, degree)

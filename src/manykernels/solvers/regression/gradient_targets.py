@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from manykernels.banks.device.kernels import EVERY, DeviceKernels
+from manykernels.banks.device_kernels import EVERY, DeviceKernels
 from manykernels.base.arrays import Array, Index
 from manykernels.device import DeviceArray
 from manykernels.norms.group import p_norms
@@ -74,7 +74,7 @@ class GradientTargets(TargetsInStep):
         self.target = np.ascontiguousarray(problem.target.T)
         self.coef = np.zeros((problem.n_outputs, problem.n_rows))
         numbers = 8 * problem.n_rows * (SWEEP_ARRAYS + 8 * kernels.n_blocks)
-        self.chunk = max(1, kernels.room // numbers)
+        self.chunk = max(1, kernels.bytes_free // numbers)
 
     def _sweep(self, which: Index) -> None:
         due = self.must_compute or self.age >= CURVATURE_SWEEPS

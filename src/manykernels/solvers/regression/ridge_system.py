@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, lapack, solve_triangular
 
-from manykernels.banks.device.kernels import DeviceKernels
+from manykernels.banks.device_kernels import DeviceKernels
 from manykernels.base.arrays import Array
 from manykernels.device import DeviceArray
 from manykernels.solvers.problem import Problem
@@ -129,7 +129,7 @@ class DeviceRidgeSystem(RidgeSystem):
         n_blocks, (n_rows, n_outputs) = kernels.n_blocks, coef.shape
         squares, curvature = np.zeros(n_blocks), np.zeros((n_blocks, n_blocks))
         # Products and what is solved for take at most an eighth of the memory.
-        step = max(1, kernels.room // (8 * 8 * n_rows * n_blocks))
+        step = max(1, kernels.bytes_free // (8 * 8 * n_rows * n_blocks))
         for start in range(0, n_outputs, step):
             part = device.put(coef[:, start : start + step])
             products = kernels.block_scores(part)  # (blocks, rows, outputs)
@@ -154,7 +154,7 @@ def ridge_system(problem: Problem, weights: Array) -> RidgeSystem:
     """Return the system on the bank's device, if that has float64 and memory for it."""
     kernels = problem.bank.on_device()
     if kernels is not None and kernels.device.precise == kernels.device.xp.float64:
-        if 8 * DEVICE_MATRICES * problem.n_rows**2 <= kernels.room:
+        if 8 * DEVICE_MATRICES * problem.n_rows**2 <= kernels.bytes_free:
             return DeviceRidgeSystem(problem, weights, kernels)
     return RidgeSystem(problem, weights)
 

@@ -7,8 +7,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from manykernels.banks.base import Bank, block_norms, norms_of_squares
-from manykernels.banks.device.kernels import DeviceKernels
+from manykernels.banks.base import Bank, block_norms
+from manykernels.banks.device_kernels import DeviceKernels
 from manykernels.base.arrays import Array, Index, Values
 from manykernels.base.machine import in_slices
 from manykernels.device import HOST, Device, DeviceArray
@@ -168,7 +168,7 @@ class DeviceFrozenKernel(FrozenKernel):
         columns = self.kernels.column_squares(self.device.xp.concat(coefs, axis=1))
         squares = np.split(columns, len(coefs), axis=1)
         return [
-            norms_of_squares(self.bank, self.get(coef), square.sum(axis=1))
+            block_norms(self.bank, self.get(coef), square.sum(axis=1))
             for coef, square in zip(coefs, squares, strict=True)
         ]
 

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from manykernels.banks import Bank
-from manykernels.banks.combined import weighted_sum
+from manykernels.banks.composed import weighted_sum
 from manykernels.inputs.view_table import JoinedTable
 from manykernels.mkl.estimator import Training
 from manykernels.mkl.search import Grid, Search, make_folds
@@ -139,7 +139,7 @@ class Lesson:
     @property
     def plain(self) -> Training:
         """The kernels as they were, where a nugget was made of their parts."""
-        return self.data._replace(bank=self.data.bank.ordinary)
+        return self.data._replace(bank=self.data.bank.without_nugget)
 
     @cached_property
     def owners(self) -> Owners:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from manykernels.banks import Storage, build_bank
-from manykernels.banks.device.rows import on_rows
+from manykernels.banks.row_kernels import on_rows
 from manykernels.kernels import KernelSet, as_kernels
 from tests.banks.check_bank import check_bank
 from tests.device.devices import every_device

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from manykernels.banks.device.kernels import EVERY, DeviceKernels, LinearMap
+from manykernels.banks.device_kernels import EVERY, DeviceKernels, LinearMap
 from manykernels.base.arrays import Array, Index
 from manykernels.device import Device, DeviceArray
 from manykernels.device.base import Chosen
 
-PIECES = 128  # of rows, whose products a device forms at the same time
+ROW_PIECES = 128  # of rows, whose products a device forms at the same time
 
 
 class FeatureKernels(DeviceKernels):
@@ -26,7 +26,7 @@ class FeatureKernels(DeviceKernels):
         On the device.
     diagonals : array of shape (rows, blocks)
     dtype : dtype
-    room : int
+    bytes_free : int
     """
 
     def __init__(
@@ -35,23 +35,21 @@ class FeatureKernels(DeviceKernels):
         features: Sequence[DeviceArray],
         diagonals: Array,
         dtype: Any,
-        room: int,
+        bytes_free: int,
     ) -> None:
-        super().__init__(device, diagonals, dtype, room)
+        super().__init__(device, diagonals, dtype, bytes_free)
         self.features = list(features)
         sizes = (phi.shape[0] * phi.shape[1] for phi in self.features)
         self.products: dict[tuple[int, int], DeviceArray] = {}  # Phi_f' Phi_g
         self.product_work = 2.0 * float(sum(sizes))
 
     def tiles(self, rows: Chosen, columns: Chosen) -> Iterator[tuple[int, DeviceArray]]:
-        """Yield (f, K_f between some rows and others) for every kernel."""
         for f, phi in enumerate(self.features):
             yield f, self.device.pick(phi, rows) @ self.device.pick(phi, columns).T
 
     def combined(
         self, weights: Array, rows: Chosen = EVERY, columns: Chosen = EVERY
     ) -> DeviceArray:
-        """sum_f weights_f K_f between some rows and others."""
         used = np.flatnonzero(weights).tolist() or [0]
         left = [self.device.pick(self.features[f], rows) for f in used]
         right = [
@@ -62,11 +60,10 @@ class FeatureKernels(DeviceKernels):
         return concat(left, axis=1) @ concat(right, axis=1).T
 
     def take(self, index: Index) -> DeviceKernels:
-        """The same kernels on some of the rows."""
         chosen = self.device.put(index)
         features = [self.device.pick(phi, chosen) for phi in self.features]
         return FeatureKernels(
-            self.device, features, self.diagonals[index], self.dtype, self.room
+            self.device, features, self.diagonals[index], self.dtype, self.bytes_free
         )
 
     def scores(
@@ -76,16 +73,14 @@ class FeatureKernels(DeviceKernels):
         rows: Chosen = EVERY,
         columns: Chosen = EVERY,
     ) -> DeviceArray:
-        """sum_f weights_f K_f(rows, columns) coef, by two thin products."""
         total: Any = 0.0
         for f in np.flatnonzero(weights).tolist() or [0]:
             block = self._block(f, coef, columns) * float(weights[f])
-            own = self._as(coef, self.device.pick(self.features[f], rows))
-            total = total + own @ block
+            phi = self._as(coef, self.device.pick(self.features[f], rows))
+            total = total + phi @ block
         return total
 
     def block_scores(self, coef: DeviceArray) -> DeviceArray:
-        """K_f coef for every f, shape (blocks, rows, outputs)."""
         return self.device.xp.stack(
             [
                 self._as(coef, phi) @ self._block(f, coef, EVERY)
@@ -94,7 +89,6 @@ class FeatureKernels(DeviceKernels):
         )
 
     def column_squares(self, coef: DeviceArray, rows: Index | None = None) -> Array:
-        """||Phi_f' a||^2 for every f and every column a."""
         xp = self.device.xp
         columns = EVERY if rows is None else self.device.put(rows)
         blocks = (self._block(f, coef, columns) for f in range(self.n_blocks))
@@ -102,7 +96,6 @@ class FeatureKernels(DeviceKernels):
         return np.asarray(self.device.get(xp.stack(sums)), np.float64)
 
     def damped(self, weights: Array) -> Callable[[float], LinearMap]:
-        """From a level to the map, which takes two products with the features."""
         return partial(self._damped, weights)
 
     def _damped(self, weights: Array, level: float) -> LinearMap:
@@ -147,10 +140,10 @@ class FeatureKernels(DeviceKernels):
 
     def _tall_product(self, left: DeviceArray, right: DeviceArray) -> DeviceArray:
         """left' right, in pieces of rows side by side: results are too few to share."""
-        xp, size = self.device.xp, left.shape[0] // PIECES
-        whole = size * PIECES
+        xp, size = self.device.xp, left.shape[0] // ROW_PIECES
+        whole = size * ROW_PIECES
         tall = [
-            xp.reshape(part[:whole, :], (PIECES, size, part.shape[1]))
+            xp.reshape(part[:whole, :], (ROW_PIECES, size, part.shape[1]))
             for part in (left, right)
         ]
         pieces = xp.matmul(xp.matrix_transpose(tall[0]), tall[1])

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from manykernels.banks.device.kernels import EVERY, DeviceKernels
+from manykernels.banks.device_kernels import EVERY, DeviceKernels
 from manykernels.base.arrays import Array, Index
 from manykernels.device import Device, DeviceArray
 from manykernels.device.base import Chosen, Curve
@@ -44,7 +44,7 @@ class RowKernels(DeviceKernels):
     groups : list of RowGroup
     diagonals : array of shape (rows, blocks)
     dtype : dtype
-    room : int
+    bytes_free : int
     """
 
     def __init__(
@@ -53,13 +53,13 @@ class RowKernels(DeviceKernels):
         groups: list[RowGroup],
         diagonals: Array,
         dtype: Any,
-        room: int,
+        bytes_free: int,
     ) -> None:
-        super().__init__(device, diagonals, dtype, room)
+        super().__init__(device, diagonals, dtype, bytes_free)
         self.groups = groups
 
     @classmethod
-    def of(cls, device: Device, kernels: KernelSet, room: int) -> RowKernels:
+    def of(cls, device: Device, kernels: KernelSet, bytes_free: int) -> RowKernels:
         """From fitted kernels that all have curves, see `on_rows`.
 
         Kernels that the set does not evaluate are zero.
@@ -70,10 +70,9 @@ class RowKernels(DeviceKernels):
             ids = kernels.ids(group, slice(0, kernels.n_reference))
             for f in group.members:
                 diagonals[:, f] = kernels.scalings[f].diagonal[ids]
-        return cls(device, groups, diagonals, kernels.dtype, room)
+        return cls(device, groups, diagonals, kernels.dtype, bytes_free)
 
     def tiles(self, rows: Chosen, columns: Chosen) -> Iterator[tuple[int, DeviceArray]]:
-        """Yield (f, K_f between some rows and others) for every kernel."""
         for group in self.groups:
             left, right = self._side(group, rows), self._side(group, columns)
             shared = left.values @ right.values.T
@@ -84,7 +83,6 @@ class RowKernels(DeviceKernels):
     def combined(
         self, weights: Array, rows: Chosen = EVERY, columns: Chosen = EVERY
     ) -> DeviceArray:
-        """sum_f weights_f K_f between some rows and others."""
         return self.against(self.groups, weights, rows, columns)
 
     def against(
@@ -107,18 +105,17 @@ class RowKernels(DeviceKernels):
 
     def new_rows(self, kernels: KernelSet, X: Any) -> list[RowGroup]:
         """New rows of a table, prepared for `against` these."""
-        found = []
+        prepared = []
         for group, rows in zip(kernels.groups, kernels.new_rows(X), strict=True):
-            side_of = partial(kernels.scaling_of_new, group)
-            found.append(_row_group(self.device, kernels, group, rows, side_of))
-        return found
+            scaling_of = partial(kernels.scaling_of_new, group)
+            prepared.append(_row_group(self.device, kernels, group, rows, scaling_of))
+        return prepared
 
     def take(self, index: Index) -> DeviceKernels:
-        """The same kernels on some of the rows."""
         chosen = self.device.put(index)
         groups = [self._side(group, chosen) for group in self.groups]
         diagonals = self.diagonals[index]
-        return RowKernels(self.device, groups, diagonals, self.dtype, self.room)
+        return RowKernels(self.device, groups, diagonals, self.dtype, self.bytes_free)
 
     def _side(self, group: RowGroup, chosen: Chosen) -> RowGroup:
         """Some of the rows."""
@@ -160,29 +157,30 @@ def on_rows(kernels: KernelSet) -> bool:
 
 
 def _row_group(
-    device: Device, kernels: KernelSet, group: Group, rows: Any, side_of: ScalingOf
+    device: Device, kernels: KernelSet, group: Group, rows: Any, scaling_of: ScalingOf
 ) -> RowGroup:
     """Rows of a group on the device, with the terms of its kernels."""
     dtype = group.rows.values.dtype
-    found = RowGroup(device.put(rows.values, dtype), {}, {}, {})
+    group_rows = RowGroup(device.put(rows.values, dtype), {}, {}, {})
     for f in group.members:
-        own, scaling = kernels.kernels[f].curve(), kernels.scalings[f]
-        assert own is not None
-        norms = side_of(f, rows).norms
-        added, scale = rows.curve_terms(kernels.kernels[f], norms)
+        kernel = kernels.kernels[f]
+        curve = kernel.curve()
+        assert curve is not None
+        added, scale = rows.curve_terms(kernel, scaling_of(f, rows).norms)
         # Constants go to both sides of a pair in equal parts.
-        added, scale = added + 0.5 * own.offset, scale * np.sqrt(scaling.factor)
-        found.curves[f] = Curve(own.slope, own.degree)
-        found.added[f] = device.put(added, dtype)
-        found.scales[f] = device.put(scale, dtype)
-    return found
+        added = added + 0.5 * curve.offset
+        scale = scale * np.sqrt(kernels.scalings[f].factor)
+        group_rows.curves[f] = Curve(curve.slope, curve.degree)
+        group_rows.added[f] = device.put(added, dtype)
+        group_rows.scales[f] = device.put(scale, dtype)
+    return group_rows
 
 
 def _reference(device: Device, kernels: KernelSet, group: Group) -> RowGroup:
     """The reference rows of a group."""
     ids = kernels.ids(group, slice(0, kernels.n_reference))
 
-    def side_of(f: int, rows: Any) -> RowScaling:
+    def scaling_of(f: int, rows: Any) -> RowScaling:
         return kernels.scalings[f].of_rows(ids)
 
-    return _row_group(device, kernels, group, group.reference(ids), side_of)
+    return _row_group(device, kernels, group, group.reference(ids), scaling_of)

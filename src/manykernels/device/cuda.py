@@ -1,30 +1,65 @@
-"""Blocks of rows for the hinge loss entirely on a CUDA device."""
+"""CUDA code, compiled when first needed: dual ascent of the hinge loss in blocks."""
 
 from __future__ import annotations
 
 import gc
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch.utils import cpp_extension
 
-from manykernels.device.compiled import cuda_kernel
-
-# Rows of a block for so many outputs at most: what one thread's registers hold.
-BLOCKS = {16: 1024, 32: 512, 64: 256}
-WORTHWHILE = 0.6  # of the block's largest violation: smaller ones wait
-STEPS = 1024  # of a block at most
-BLOCKS_AT_ONCE = 12  # between two looks at the gap
-MOST_LOOKS = 80
-ROUNDING = 1e-6  # relative: a row so close to its bound is at it
-THREADS = 64  # of the update of scores
-# Multiples of the model among which the best primal value is looked for.
-STRETCHES = np.concatenate(
+# Rows of a block for at most so many outputs: the registers of a thread hold no more.
+BLOCK_ROWS_BY_OUTPUTS = {16: 1024, 32: 512, 64: 256}
+BLOCK_SHARE = 0.6  # of the block's largest violation: rows with smaller ones wait
+BLOCK_STEPS = 1024  # of one block at most
+BLOCKS_PER_CHECK = 12  # before the gap is computed
+MAX_CHECKS = 80
+AT_BOUND_RTOL = 1e-6  # of float32: a row this close to its bound is set to it
+UPDATE_THREADS = 64  # per block of the update of scores
+# Multiples of the model among which the best primal value is sought.
+RESCALINGS = np.concatenate(
     [[0.0], np.geomspace(0.5, 2.0, 31), np.linspace(0.98, 1.05, 36)]
 )
+
+logger = logging.getLogger(__name__)
+
+
+@contextmanager
+def _no_tools_needed() -> Iterator[None]:
+    """Skip PyTorch's search for CUDA's headers, which these sources do not include."""
+    home, cpp_extension.CUDA_HOME = cpp_extension.CUDA_HOME, "/"
+    try:
+        yield
+    finally:
+        cpp_extension.CUDA_HOME = home
+
+
+@cache
+def cuda_kernel(file: str, name: str, place: Any, **constants: int) -> Any | None:
+    """A kernel of one of the files in this folder; None where it cannot be compiled.
+
+    PyTorch brings NVIDIA's run-time compiler along: no other tools are needed.
+    """
+    compile_kernel = getattr(torch.cuda, "_compile_kernel", None)
+    if compile_kernel is None or torch.version.hip:
+        return None
+    source = (files("manykernels.device") / file).read_text()
+    lines = [f"#define {key} {value}" for key, value in constants.items()]
+    try:
+        with torch.cuda.device(place), _no_tools_needed():
+            return compile_kernel("\n".join([*lines, source]), name)
+    except (OSError, RuntimeError) as error:
+        logger.info(
+            "%s is not compiled here (%s): plain code runs instead", name, error
+        )
+        return None
 
 
 @contextmanager
@@ -63,7 +98,11 @@ class CudaHinge:
     ) -> None:
         self.matrix = matrix
         self.n_rows, self.n_outputs = len(target), n_outputs
-        self.block = next(BLOCKS[most] for most in BLOCKS if n_outputs <= most)
+        self.block = next(
+            BLOCK_ROWS_BY_OUTPUTS[most]
+            for most in BLOCK_ROWS_BY_OUTPUTS
+            if n_outputs <= most
+        )
         self.size = min(self.block, self.n_rows)
         self.solve, self.update, self.gather = self._compiled()
         self.limits = target, bound
@@ -77,7 +116,7 @@ class CudaHinge:
         n_outputs: int,
     ) -> CudaHinge | None:
         """None where there are too many outputs, or nothing compiles."""
-        if matrix.dtype != torch.float32 or n_outputs > max(BLOCKS):
+        if matrix.dtype != torch.float32 or n_outputs > max(BLOCK_ROWS_BY_OUTPUTS):
             return None
         found = CudaHinge(matrix, target, bound, n_outputs)
         return None if None in (found.solve, found.update, found.gather) else found
@@ -105,7 +144,7 @@ class CudaHinge:
         self.count = torch.zeros(1, **whole)
         self.steps = torch.zeros(1, **whole)
         self.gap = torch.empty(1, device=place, dtype=torch.float64)
-        self.stretches = torch.as_tensor(STRETCHES, device=place)
+        self.rescalings = torch.as_tensor(RESCALINGS, device=place)
         self.wide_bound = self.bound.double()
         self.own = self.target.long()[:, None]
         self.recorded: Any = None
@@ -121,7 +160,7 @@ class CudaHinge:
             self.count.zero_()
             self.steps.zero_()
             self._update()  # no row has moved: violations alone
-            for _ in range(MOST_LOOKS):
+            for _ in range(MAX_CHECKS):
                 self._run_blocks()
                 if self.gap.item() <= goal:
                     break
@@ -144,7 +183,7 @@ class CudaHinge:
             self.recorded.replay()
 
     def _blocks(self) -> None:
-        for _ in range(BLOCKS_AT_ONCE):
+        for _ in range(BLOCKS_PER_CHECK):
             found = torch.topk(self.violations, self.size, sorted=False)
             self.index.copy_(found.indices)
             self.gather(
@@ -157,7 +196,7 @@ class CudaHinge:
                 block=(self.block, 1, 1),
                 args=[
                     *(self.square, self.index, self.target, self.bound, self.coef),
-                    *(self.scores, self.n_rows, self.size, WORTHWHILE, STEPS),
+                    *(self.scores, self.n_rows, self.size, BLOCK_SHARE, BLOCK_STEPS),
                     *(self.moved, self.changes, self.count, self.steps),
                 ],
             )
@@ -166,8 +205,8 @@ class CudaHinge:
 
     def _update(self) -> None:
         self.update(
-            grid=(-(-self.n_rows // THREADS), 1, 1),
-            block=(THREADS, 1, 1),
+            grid=(-(-self.n_rows // UPDATE_THREADS), 1, 1),
+            block=(UPDATE_THREADS, 1, 1),
             args=[
                 *(self.matrix, self.moved, self.changes, self.count, self.target),
                 *(self.bound, self.coef, self.scores, self.violations, self.n_rows),
@@ -183,9 +222,9 @@ class CudaHinge:
         coef = self.coef.double()
         linear = torch.gather(coef, 1, self.own).sum()
         quadratic = (coef * scores).sum()
-        short = 1.0 - self.stretches[:, None] * margins[None, :]
+        short = 1.0 - self.rescalings[:, None] * margins[None, :]
         losses = short.clamp_(min=0.0) @ self.wide_bound
-        primal = (0.5 * self.stretches**2 * quadratic + losses).amin()
+        primal = (0.5 * self.rescalings**2 * quadratic + losses).amin()
         self.gap.copy_(((primal - linear + 0.5 * quadratic) / primal)[None])
 
 
@@ -197,7 +236,7 @@ def _feasible(
     wrong = np.minimum(coef.astype(np.float64), 0.0)
     wrong[rows, own] = 0.0
     total = -wrong.sum(axis=1)
-    at_bound = total > (1.0 - ROUNDING) * bound
+    at_bound = total > (1.0 - AT_BOUND_RTOL) * bound
     wrong[at_bound] *= (bound / np.maximum(total, 1e-300))[at_bound, None]
     wrong[rows, own] = -wrong.sum(axis=1)
     return wrong

@@ -6,10 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from manykernels.banks.base import Bank
+from manykernels.banks.base import ROW_BLOCK_BYTES, Bank
 from manykernels.base.arrays import Array, Index
-
-BLOCK_BYTES = 2**26  # of kernel values in float64 at a time
 
 
 def alignments(bank: Bank) -> Array:
@@ -33,7 +31,7 @@ def alignments(bank: Bank) -> Array:
            [1.  , 1.  , 0.32],
            [0.32, 0.32, 1.  ]])
     """
-    products = centered_products(bank, _alike(bank))
+    products = centered_products(bank, _equal_shares(bank))
     lengths = np.sqrt(np.diag(products))
     return ratio(products, np.outer(lengths, lengths))
 
@@ -44,7 +42,7 @@ def target_alignments(bank: Bank, target: Array) -> Array:
     `target` has shape (rows, outputs): numbers, or a column of zeros and ones per
     class.
     """
-    share = _alike(bank)
+    share = _equal_shares(bank)
     centered = target - share @ target
     lengths = np.sqrt(np.diag(centered_products(bank, share)))
     length = float(np.linalg.norm(centered.T @ centered)) / bank.n_rows
@@ -75,13 +73,13 @@ def centered_products(bank: Bank, share: Array) -> Array:
     return products
 
 
-def _alike(bank: Bank) -> Array:
+def _equal_shares(bank: Bank) -> Array:
     return np.full(bank.n_rows, 1.0 / bank.n_rows)
 
 
 def _blocks(bank: Bank) -> Iterator[tuple[Index, Array]]:
     """Some rows of all kernels at a time, in float64."""
-    step = max(1, BLOCK_BYTES // (8 * bank.n_blocks * bank.n_rows))
+    step = max(1, ROW_BLOCK_BYTES // (8 * bank.n_blocks * bank.n_rows))
     for start in range(0, bank.n_rows, step):
         index = np.arange(start, min(start + step, bank.n_rows))
         yield index, np.array(bank.rows(index), dtype=np.float64)
