@@ -19,8 +19,9 @@ from terms_data import planted
 
 import manykernels as mk
 from manykernels.device import open_device
-from manykernels.products import Pricing, RankOneKernels
+from manykernels.products.base import RankOneKernels
 from manykernels.products.indices import n_products
+from manykernels.products.pricing import Pricing
 
 SNR, DEGREE, TOP = 5.0, 3, 50
 

@@ -15,13 +15,10 @@ import numpy as np
 from common import console, parse, save, show, summary
 
 from manykernels import PolynomialMKLRegressor
-from manykernels.products import (
-    ColumnGeneration,
-    ProductProblem,
-    RandomizedMirrorDescent,
-    RankOneKernels,
-)
+from manykernels.products import ColumnGeneration, RandomizedMirrorDescent
+from manykernels.products.base import RankOneKernels
 from manykernels.products.indices import n_products
+from manykernels.products.product_problem import ProductProblem
 
 TERMS = 10
 TRAIN, TEST = 500, 1000

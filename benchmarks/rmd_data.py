@@ -15,7 +15,7 @@ import numpy as np
 from loaders import load_uci
 
 from manykernels.compare.products.uniform_coordinates import draw_product
-from manykernels.products import RankOneKernels
+from manykernels.products.base import RankOneKernels
 
 # Training, validation and test rows (Table 1).
 SIZES = {

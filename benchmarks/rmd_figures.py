@@ -41,13 +41,10 @@ from manykernels.compare import (
     UniformCoordinateDescent,
     UniformPower,
 )
-from manykernels.products import (
-    ExplicitLpNorm,
-    ProductProblem,
-    RandomizedMirrorDescent,
-    SquaredError,
-)
+from manykernels.losses.one_score import SquaredError
+from manykernels.products import ExplicitLpNorm, RandomizedMirrorDescent
 from manykernels.products.blend import blend_weights
+from manykernels.products.product_problem import ProductProblem
 
 NAME = "rmd_figure_{}"
 CONVERGENCE_DATA = ("german", "ionosphere", "ringnorm", "waveform")

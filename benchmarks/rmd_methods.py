@@ -27,13 +27,12 @@ from manykernels.products import (
     ColumnGeneration,
     ExplicitLpNorm,
     ProductBlend,
-    ProductExpansion,
-    ProductFit,
-    ProductProblem,
     RandomizedMirrorDescent,
-    RankOneKernels,
 )
+from manykernels.products.base import RankOneKernels
+from manykernels.products.product_fit import ProductFit
 from manykernels.products.product_models import ColumnScale
+from manykernels.products.product_problem import ProductExpansion, ProductProblem
 from manykernels.products.sparse.product_working_sets import working_set
 
 PATIENCE = 2

@@ -4,18 +4,16 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
+from manykernels.losses.one_score import BinarySmoothedHinge, Logistic, SquaredError
 from manykernels.products import (
-    BinarySmoothedHinge,
     ColumnGeneration,
     ExplicitLpNorm,
-    Logistic,
     ProductBlend,
-    ProductProblem,
     RandomizedMirrorDescent,
-    RankOneKernels,
-    SquaredError,
 )
+from manykernels.products.base import RankOneKernels
 from manykernels.products.blend import blend_weights, modes
+from manykernels.products.product_problem import ProductProblem
 from manykernels.products.sparse import choice
 from tests.products.toys import columns, gaussians, regression
 

@@ -9,8 +9,9 @@ import pytest
 from sklearn import config_context
 
 import manykernels as mk
-from manykernels.products import ColumnGeneration, Pricing, RankOneKernels
-from manykernels.products.pricing import device_pricing
+from manykernels.products import ColumnGeneration
+from manykernels.products.base import RankOneKernels
+from manykernels.products.pricing import Pricing, device_pricing
 from tests.device.devices import DEVICES, cuda, every_device, require_torch
 from tests.products.toys import BASES, columns, energies
 

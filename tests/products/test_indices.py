@@ -5,14 +5,11 @@ import pytest
 
 from manykernels import PolynomialMKLClassifier, PolynomialMKLRegressor
 from manykernels.kernels import RBF
-from manykernels.products import (
-    ColumnGeneration,
-    ExplicitLpNorm,
-    Pricing,
-    ProductProblem,
-    RankOneKernels,
-)
+from manykernels.products import ColumnGeneration, ExplicitLpNorm
+from manykernels.products.base import RankOneKernels
 from manykernels.products.indices import all_products, allows, n_products, useful_powers
+from manykernels.products.pricing import Pricing
+from manykernels.products.product_problem import ProductProblem
 
 RNG = np.random.default_rng(0)
 COIN = (RNG.random((400, 12)) < 0.5).astype(float)

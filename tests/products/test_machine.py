@@ -4,12 +4,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from manykernels.products import (
-    BinarySmoothedHinge,
-    Logistic,
-    RankOneKernels,
-    SquaredError,
-)
+from manykernels.losses.one_score import BinarySmoothedHinge, Logistic, SquaredError
+from manykernels.products.base import RankOneKernels
 from manykernels.products.inner_problem import (
     ActiveFeatures,
     ActiveProducts,

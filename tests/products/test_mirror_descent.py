@@ -4,13 +4,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from manykernels.products import (
-    Euclidean,
-    ProductProblem,
-    RandomizedMirrorDescent,
-    RankOneKernels,
-    ShiftedEntropy,
-)
+from manykernels.products import Euclidean, RandomizedMirrorDescent, ShiftedEntropy
+from manykernels.products.base import RankOneKernels
+from manykernels.products.product_problem import ProductProblem
 from manykernels.solvers import InterruptedFitWarning
 from tests.products.toys import as_matrices, gaussians, regression
 

@@ -4,16 +4,15 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
+from manykernels.losses.one_score import BinarySmoothedHinge, Logistic
 from manykernels.products import (
-    BinarySmoothedHinge,
     ColumnGeneration,
-    Logistic,
-    ProductProblem,
     RandomizedMirrorDescent,
-    RankOneKernels,
     ShiftedEntropy,
 )
+from manykernels.products.base import RankOneKernels
 from manykernels.products.indices import all_products
+from manykernels.products.product_problem import ProductProblem
 from tests.oracles.optimum import explicit_features, minimum, p_norm
 from tests.products.toys import as_matrices, columns, gaussians, regression
 

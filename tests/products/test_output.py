@@ -8,12 +8,12 @@ from manykernels import PolynomialMKLClassifier, PolynomialMKLRegressor
 from manykernels.products import (
     ColumnGeneration,
     ExplicitLpNorm,
-    ProductProblem,
     RandomizedMirrorDescent,
-    RankOneKernels,
     term_intervals,
     term_stability,
 )
+from manykernels.products.base import RankOneKernels
+from manykernels.products.product_problem import ProductProblem
 from tests.products.toys import regression
 
 RNG = np.random.default_rng(0)

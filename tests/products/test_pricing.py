@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from manykernels.products import Pricing, RankOneKernels
+from manykernels.products.base import RankOneKernels
+from manykernels.products.pricing import Pricing
 from manykernels.products.pricing import pricing_search as pricing_module
 from manykernels.products.pricing.best_products import BestProducts
 from tests.products.toys import BASES, columns, energies

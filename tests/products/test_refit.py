@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from manykernels.losses.one_score import SquaredError, Weighted
-from manykernels.products import ColumnGeneration, ProductProblem, RankOneKernels
+from manykernels.products import ColumnGeneration
+from manykernels.products.base import RankOneKernels
+from manykernels.products.product_problem import ProductProblem
 from manykernels.products.sparse.refit import Refit, backward_elimination, extended_bic
 
 

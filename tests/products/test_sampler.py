@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from manykernels.products import ProductSampler, RankOneKernels
+from manykernels.products.base import RankOneKernels
 from manykernels.products.indices import all_products, multiplicity, n_products
+from manykernels.products.product_sampler import ProductSampler
 from tests.products.toys import BASES as ALL
 from tests.products.toys import as_matrices, columns, energies
 

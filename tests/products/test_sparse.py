@@ -4,18 +4,14 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from manykernels.losses.one_score import SquaredError
-from manykernels.products import (
-    ColumnGeneration,
-    Logistic,
-    ProductFit,
-    ProductProblem,
-    RandomizedMirrorDescent,
-    RankOneKernels,
-    SparsePath,
-)
+from manykernels.losses.one_score import Logistic, SquaredError
+from manykernels.products import ColumnGeneration, RandomizedMirrorDescent
+from manykernels.products.base import RankOneKernels
+from manykernels.products.product_fit import ProductFit
+from manykernels.products.product_problem import ProductProblem
 from manykernels.products.sparse.quadratic_programs import simplex_quadratic, squared_l1
 from manykernels.products.sparse.refit import extended_bic, log_choices
+from manykernels.products.sparse.sparse_path import SparsePath
 from manykernels.solvers import InterruptedFitWarning
 from tests.products.toys import gaussians, planted, regression
 

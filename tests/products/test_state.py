@@ -13,14 +13,13 @@ from manykernels.products import (
     ColumnGeneration,
     Euclidean,
     ExplicitLpNorm,
-    ProductExpansion,
-    ProductProblem,
     RandomizedMirrorDescent,
-    RankOneKernels,
     ShiftedEntropy,
 )
+from manykernels.products.base import RankOneKernels
 from manykernels.products.explicit_lp_norm import LpNormSearch
 from manykernels.products.mirror_descent import MirrorSearch
+from manykernels.products.product_problem import ProductExpansion, ProductProblem
 from manykernels.products.sparse.column_generation import ColumnSearch
 from manykernels.products.sparse.product_working_sets import working_set
 from manykernels.solvers.loop import run

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from manykernels.products import DenseKernels, RankOneKernels
+from manykernels.products.base import DenseKernels, RankOneKernels
 from manykernels.products.indices import all_products
 
 

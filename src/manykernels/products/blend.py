@@ -44,7 +44,8 @@ class BlendedProducts(FittedProducts):
 
     Examples
     --------
-    >>> from manykernels.products import ProductProblem, RankOneKernels
+    >>> from manykernels.products.base import RankOneKernels
+    >>> from manykernels.products.product_problem import ProductProblem
     >>> X = np.random.default_rng(0).normal(size=(60, 4))
     >>> problem = ProductProblem(RankOneKernels(X), X[:, 0] * X[:, 1], np.ones(3))
     >>> found = ProductBlend(folds=3, random_state=0).solve(problem)
@@ -171,7 +172,7 @@ def blend_weights(loss: ScoreLoss, scores: Array, target: Array) -> Array:
 
     Examples
     --------
-    >>> from manykernels.products import SquaredError
+    >>> from manykernels.losses.one_score import SquaredError
     >>> scores = np.array([[1.0, 0.0], [0.0, 1.0]])
     >>> blend_weights(SquaredError(), scores, np.array([0.75, 0.25]))
     array([0.75, 0.25])

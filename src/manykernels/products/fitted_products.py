@@ -21,7 +21,7 @@ class FittedProducts:
 
     Examples
     --------
-    >>> from manykernels.products import ProductFit
+    >>> from manykernels.products.product_fit import ProductFit
     >>> X = np.random.default_rng(0).normal(size=(60, 5))
     >>> y = 3.0 * X[:, 0] * X[:, 3]
     >>> problem = ProductProblem(RankOneKernels(X), y, np.ones(3), p=1)

@@ -192,7 +192,8 @@ class RandomizedMirrorDescent:
 
     Examples
     --------
-    >>> from manykernels.products import ProductProblem, RankOneKernels
+    >>> from manykernels.products.base import RankOneKernels
+    >>> from manykernels.products.product_problem import ProductProblem
     >>> X = np.random.default_rng(0).normal(size=(60, 5))
     >>> problem = ProductProblem(RankOneKernels(X), X[:, 0] * X[:, 3], np.ones(3), C=10)
     >>> result = RandomizedMirrorDescent(100, random_state=0).solve(problem)

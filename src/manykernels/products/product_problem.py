@@ -62,7 +62,7 @@ class ProductProblem:
     Examples
     --------
     >>> import numpy as np
-    >>> from manykernels.products import RankOneKernels
+    >>> from manykernels.products.base import RankOneKernels
     >>> X = np.random.default_rng(0).normal(size=(20, 4))
     >>> problem = ProductProblem(RankOneKernels(X), X[:, 0] * X[:, 1], np.ones(4))
     >>> problem.degree, problem.n_products

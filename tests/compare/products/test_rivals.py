@@ -24,15 +24,12 @@ from manykernels.compare.products.uniform_coordinates import (
     UniformSampler,
     draw_product,
 )
-from manykernels.products import (
-    ColumnGeneration,
-    ExplicitLpNorm,
-    Logistic,
-    ProductProblem,
-    RankOneKernels,
-)
+from manykernels.losses.one_score import Logistic
+from manykernels.products import ColumnGeneration, ExplicitLpNorm
+from manykernels.products.base import RankOneKernels
 from manykernels.products.fitted_products import scores_of
 from manykernels.products.indices import all_products
+from manykernels.products.product_problem import ProductProblem
 from tests.oracles.optimum import minimum, p_norm
 from tests.products.toys import as_matrices, gaussians, regression
 

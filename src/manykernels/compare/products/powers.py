@@ -26,7 +26,7 @@ class PowerExpansion(Expansion):
 
     Examples
     --------
-    >>> from manykernels.products import RankOneKernels
+    >>> from manykernels.products.base import RankOneKernels
     >>> model = PowerExpansion(np.array([[1.0], [0.0]]), np.ones(2), degree=2)
     >>> base, rows = RankOneKernels(np.array([[1.0], [2.0]])), np.arange(2)
     >>> power_scores(base, model, rows, rows).tolist()  # (1 + 1 x)^2
@@ -47,7 +47,7 @@ def weighted_sum(
 
     Examples
     --------
-    >>> from manykernels.products import RankOneKernels
+    >>> from manykernels.products.base import RankOneKernels
     >>> weighted_sum(RankOneKernels(np.array([[1.0], [2.0]])), np.array([1.0, 3.0]))
     array([[ 4.,  7.],
            [ 7., 13.]])
@@ -62,7 +62,7 @@ def power_scores(
 
     Examples
     --------
-    >>> from manykernels.products import RankOneKernels
+    >>> from manykernels.products.base import RankOneKernels
     >>> base = RankOneKernels(np.array([[1.0], [2.0]]))
     >>> model = PowerExpansion(np.array([[1.0]]), np.array([0.0, 1.0]), intercept=5.0)
     >>> power_scores(base, model, np.array([1]), np.array([0])).tolist()
@@ -81,7 +81,7 @@ class UniformPower:
 
     Examples
     --------
-    >>> from manykernels.products import RankOneKernels
+    >>> from manykernels.products.base import RankOneKernels
     >>> X = np.random.default_rng(0).normal(size=(40, 3))
     >>> problem = ProductProblem(RankOneKernels(X), X[:, 0] ** 2, np.ones(3), C=100)
     >>> result = UniformPower().solve(problem)
@@ -148,7 +148,7 @@ class PolynomialKernelLearning:
 
     Examples
     --------
-    >>> from manykernels.products import RankOneKernels
+    >>> from manykernels.products.base import RankOneKernels
     >>> X = np.random.default_rng(0).normal(size=(60, 4))
     >>> problem = ProductProblem(RankOneKernels(X), X[:, 0] * X[:, 1], np.ones(3), C=10)
     >>> result = PolynomialKernelLearning().solve(problem)

@@ -33,7 +33,7 @@ class UniformCoordinateDescent:
 
     Examples
     --------
-    >>> from manykernels.products import RankOneKernels
+    >>> from manykernels.products.base import RankOneKernels
     >>> X = np.random.default_rng(0).normal(size=(60, 4))
     >>> problem = ProductProblem(RankOneKernels(X), X[:, 0] * X[:, 3], np.ones(3), C=10)
     >>> result = UniformCoordinateDescent(500, random_state=0).solve(problem)

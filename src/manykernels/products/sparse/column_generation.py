@@ -58,7 +58,8 @@ class ColumnGeneration:
 
     Examples
     --------
-    >>> from manykernels.products import ProductProblem, RankOneKernels
+    >>> from manykernels.products.base import RankOneKernels
+    >>> from manykernels.products.product_problem import ProductProblem
     >>> X = np.random.default_rng(0).uniform(-1, 1, size=(60, 10))
     >>> y = 2 * X[:, 0] * X[:, 3] - X[:, 7]
     >>> problem = ProductProblem(RankOneKernels(X), y, np.ones(4), C=1, p=1)

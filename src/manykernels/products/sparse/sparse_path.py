@@ -58,7 +58,8 @@ class SparsePath:
 
     Examples
     --------
-    >>> from manykernels.products import ProductProblem, RankOneKernels
+    >>> from manykernels.products.base import RankOneKernels
+    >>> from manykernels.products.product_problem import ProductProblem
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(80, 10))
     >>> y = 2 * X[:, 0] * X[:, 3] - X[:, 7] + 0.1 * rng.normal(size=80)
