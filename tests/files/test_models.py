@@ -187,7 +187,7 @@ def test_tampered(saved):
 
 @pytest.mark.parametrize("other", [1, 2, 4])
 def test_other_versions(other, saved, monkeypatch):
-    monkeypatch.setattr(container_module, "VERSION", other)
+    monkeypatch.setattr(container_module, "MODEL_FILE_VERSION", other)
     fitted().save(saved)
     monkeypatch.undo()
     message = f"of version 3, got version {other} in .*wrote it, or a newer"

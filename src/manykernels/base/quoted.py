@@ -1,13 +1,13 @@
-"""What an error quotes of a value that somebody passed."""
+"""Values and errors as other error messages quote them."""
 
 from __future__ import annotations
 
 from typing import Any
 
-MOST = 200  # letters; a table or a file passed by mistake may have millions
+QUOTED_LENGTH = 200  # characters; a table passed by mistake may have millions
 
 
-def quoted(value: Any, most: int = MOST) -> str:
+def quoted(value: Any, most: int = QUOTED_LENGTH) -> str:
     r"""repr(value) in one line, and not all of it if it is long.
 
     Examples
@@ -21,6 +21,21 @@ def quoted(value: Any, most: int = MOST) -> str:
         text = " ".join(repr(value).split("\n"))
     except Exception:  # whole numbers of thousands of digits, objects of any kind
         text = f"a {type(value).__name__} that cannot be shown"
+    return _shortened(text, most)
+
+
+def quoted_error(error: Exception) -> str:
+    """Class and message of an error in one line, not all of it if it is long.
+
+    Examples
+    --------
+    >>> quoted_error(KeyError("a  word"))
+    "KeyError: 'a  word'"
+    """
+    return _shortened(f"{type(error).__name__}: {error}".replace("\n", " "))
+
+
+def _shortened(text: str, most: int = QUOTED_LENGTH) -> str:
     return text if len(text) <= most else text[: most - 3] + "..."
 
 

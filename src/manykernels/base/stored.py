@@ -31,14 +31,13 @@ import scipy.sparse as sp
 Sizes: TypeAlias = dict[str, int]
 Size: TypeAlias = str | int | None  # named, fixed, or any
 Class = TypeVar("Class")
-LONGEST = 300  # letters of an error that another one quotes
 
 
 class Stored(Protocol):
     """A rule for one value that comes out of a file."""
 
     def check(self, name: str, value: Any, sizes: Sizes) -> None:
-        """Raise a ValueError unless the value is allowed; learn the sizes it names."""
+        """Raise a ValueError unless the value is allowed; add the sizes it names."""
 
 
 Fields: TypeAlias = Mapping[str, Stored]
@@ -106,18 +105,6 @@ def make_stored(name: str, values: dict[str, Any]) -> Any:
     return made
 
 
-def one_line(error: Exception) -> str:
-    """What an error says, fit for the middle of a sentence.
-
-    Examples
-    --------
-    >>> one_line(KeyError("a  word"))
-    "KeyError: 'a  word'"
-    """
-    text = f"{type(error).__name__}: {error}".replace("\n", " ")
-    return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
-
-
 def check_fields(owner: str, rules: Fields, values: Mapping[str, Any]) -> None:
     """Raise a ValueError that names the first field that breaks its rule."""
     sizes: Sizes = {}
@@ -145,7 +132,6 @@ class _Numbers:
         self.shape, self.low, self.below, self.nan = shape, low, below, nan
 
     def check(self, name: str, value: Any, sizes: Sizes) -> None:
-        """Raise unless the value is such an array."""
         if not isinstance(value, np.ndarray) or value.dtype.name not in self.kinds:
             got = getattr(value, "dtype", type(value).__name__)
             raise ValueError(f"{name} must be an array of {self.what}, got {got}")
@@ -189,7 +175,6 @@ class Table(Floats):
     """A dense or sparse table of finite numbers."""
 
     def check(self, name: str, value: Any, sizes: Sizes) -> None:
-        """Raise unless the value is such a table."""
         if not sp.issparse(value):
             super().check(name, value, sizes)
             return
@@ -204,7 +189,6 @@ class ClassLabels:
         self.size, self.least = size, least
 
     def check(self, name: str, value: Any, sizes: Sizes) -> None:
-        """Raise unless the value is such an array."""
         if not isinstance(value, np.ndarray):
             raise ValueError(f"{name} must be an array, got {type(value).__name__}")
         require_shape(name, (self.size,), value.shape, sizes)
@@ -219,7 +203,6 @@ class Names:
     size: Size = None
 
     def check(self, name: str, value: Any, sizes: Sizes) -> None:
-        """Raise unless the value is such an array."""
         texts = isinstance(value, np.ndarray) and value.dtype == object
         if not texts or not all(isinstance(item, str) for item in value):
             raise ValueError(f"{name} must be texts, got {value!r:.50}")
@@ -259,7 +242,6 @@ class Real:
     nan: bool = False
 
     def check(self, name: str, value: Any, sizes: Sizes) -> None:
-        """Raise unless the value is such a number."""
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if number and self.nan and not np.isfinite(value):
             return
@@ -276,7 +258,6 @@ class Count:
     size: str | None = None
 
     def check(self, name: str, value: Any, sizes: Sizes) -> None:
-        """Raise unless the value is such a number."""
         whole = isinstance(value, int) and not isinstance(value, bool)
         if not (whole and self.low <= value < 2**62):
             raise ValueError(f"{name} must be a whole number, got {value!r}")
@@ -291,7 +272,6 @@ class OneOf:
         self.values = values
 
     def check(self, name: str, value: Any, sizes: Sizes) -> None:
-        """Raise unless the value is one of them."""
         if not any(type(value) is type(one) and value == one for one in self.values):
             raise ValueError(f"{name} must be one of {self.values}, got {value!r}")
 
@@ -306,7 +286,6 @@ class Part:
         self.classes = classes
 
     def check(self, name: str, value: Any, sizes: Sizes) -> None:
-        """Raise unless the value is one."""
         if not isinstance(value, self.classes):
             names = " or ".join(cls.__name__ for cls in self.classes)
             raise ValueError(f"{name} must be {names}, got {type(value).__name__}")
@@ -320,7 +299,6 @@ class ListOf:
     size: Size = None
 
     def check(self, name: str, value: Any, sizes: Sizes) -> None:
-        """Raise unless the value is such a list."""
         if not isinstance(value, list):
             raise ValueError(f"{name} must be a list, got {type(value).__name__}")
         require_shape(name, (self.size,), (len(value),), sizes)
@@ -335,7 +313,6 @@ class Maybe:
         self.rules = rules
 
     def check(self, name: str, value: Any, sizes: Sizes) -> None:
-        """Raise unless the value is allowed."""
         if value is not None:
             Either(*self.rules).check(name, value, sizes)
 
@@ -347,7 +324,6 @@ class Either:
         self.rules = rules
 
     def check(self, name: str, value: Any, sizes: Sizes) -> None:
-        """Raise what the last rule says unless one of them allows the value."""
         for rule in self.rules[:-1]:
             try:
                 rule.check(name, value, trial := dict(sizes))
@@ -362,7 +338,6 @@ class Columns:
     """A table as a dict of arrays or lists of one length, by their names."""
 
     def check(self, name: str, value: Any, sizes: Sizes) -> None:
-        """Raise unless the value is such a table."""
         Part(dict).check(name, value, sizes)
         rows: Sizes = {}
         for key, column in value.items():
@@ -372,10 +347,10 @@ class Columns:
 
 
 class Anything:
-    """Any plain value; whoever uses it checks it."""
+    """Any plain value; the code that uses it checks it."""
 
     def check(self, name: str, value: Any, sizes: Sizes) -> None:
-        """Accept the value."""
+        pass
 
 
 TEXT, TEXTS = Part(str), ListOf(Part(str))

@@ -25,7 +25,7 @@ from manykernels.cli.outputs import (
 from manykernels.cli.parse import SentenceFiles
 from manykernels.cli.row_files import RowFiles, inputs
 from manykernels.files import load
-from manykernels.files.container import VERSION
+from manykernels.files.container import MODEL_FILE_VERSION
 from manykernels.inputs.views import Views
 from manykernels.mkl import MKLSurvival
 
@@ -46,7 +46,7 @@ def inspect(given: Given) -> None:
     content = {
         "file": str(given.model),
         "bytes": given.model.stat().st_size,
-        "file_version": VERSION,  # `load` refuses others
+        "file_version": MODEL_FILE_VERSION,  # `load` refuses others
         "manykernels": __version__,
     }
     summary = estimator.summary()
@@ -58,8 +58,8 @@ def inspect(given: Given) -> None:
         print_json(content | summary)
         return
     show(
-        f"{content['file']}: {content['bytes']:,} bytes, file version {VERSION}, read "
-        f"by manykernels {__version__}"
+        f"{content['file']}: {content['bytes']:,} bytes, file version "
+        f"{MODEL_FILE_VERSION}, read by manykernels {__version__}"
     )
     for line in summary_lines(summary):
         show(line)

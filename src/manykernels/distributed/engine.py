@@ -15,7 +15,7 @@ from manykernels.base.machine import (
     no_more_threads,
     one_blas_thread,
 )
-from manykernels.base.stored import one_line
+from manykernels.base.quoted import quoted_error
 from manykernels.distributed.memory import reused_memory
 
 FAN = 8  # results that are added up in one task
@@ -104,9 +104,9 @@ class Engine:
             if kind == "KilledWorker":
                 raise WorkerMemoryError(
                     "expected workers that live through a partition, got several that "
-                    f"died at the same one, most likely for memory ({one_line(error)});"
-                    " use smaller partitions, a smaller memory_limit of the estimator, "
-                    "or workers with more memory."
+                    "died at the same one, most likely for memory "
+                    f"({quoted_error(error)}); use smaller partitions, a smaller "
+                    "memory_limit of the estimator, or workers with more memory."
                 ) from error
             if self._is_lost(kind):
                 raise LostClusterError(

@@ -1,4 +1,4 @@
-"""checkpoint=path: a long fit that survives being killed."""
+"""checkpoint=path: a killed fit resumes from its file."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ import numpy as np
 
 from manykernels.banks.fingerprint import fingerprint
 from manykernels.base.disk import file_name
-from manykernels.base.quoted import quoted
-from manykernels.base.stored import one_line
+from manykernels.base.quoted import quoted, quoted_error
 from manykernels.files.container import (
     ModelFileError,
     read_container,
@@ -28,14 +27,14 @@ from manykernels.kernels import KernelSet
 from manykernels.solvers import Problem
 from manykernels.solvers.loop import SolveResult, State, relative_gap
 
-PAUSE = 20.0  # times as long as the last save took: saving takes 5 % at most
-# A certificate of a resumed search may be as far from its evaluation as rounding brings
-# it: parts of the gap, and of the objective.
-SHARE_OF_GAP, SHARE_OF_VALUE = 1e-6, 1e-12
+SAVE_PAUSE_FACTOR = 20.0  # times the duration of a save: saving takes 5 % at most
+# A certificate of a resumed fit may differ from its evaluation by rounding: shares of
+# the gap, and of the objective.
+GAP_ROUNDING, OBJECTIVE_ROUNDING = 1e-6, 1e-12
 
 
 class CheckpointWarning(UserWarning):
-    """A checkpoint could not be written, or did not hold what it claimed."""
+    """A checkpoint could not be written, or claimed another result than it holds."""
 
 
 class FileCheckpoint:
@@ -55,7 +54,7 @@ class FileCheckpoint:
         self._next = -np.inf
 
     def load(self) -> State | None:
-        """The state of an earlier run of the same fit, if there is one."""
+        """Return the state of an earlier run of the same fit, if there is one."""
         if not os.path.exists(self.path):  # unlike its method, of any name
             return None
         content, arrays = read_container(self.path)
@@ -73,9 +72,9 @@ class FileCheckpoint:
         return state
 
     def save(self, state: Callable[[], State], last: bool) -> None:
-        """Write the state, unless one was written a moment ago and more will come.
+        """Write the state, unless the last save was a moment ago and others follow.
 
-        A state that cannot be written is a warning: the fit is worth more than it.
+        A state that cannot be written gives a warning, and the fit goes on.
         """
         began = time.perf_counter()
         if began < self._next and not last:
@@ -91,13 +90,13 @@ class FileCheckpoint:
                 stacklevel=2,
             )
         ended = time.perf_counter()
-        self._next = ended + PAUSE * (ended - began)
+        self._next = ended + SAVE_PAUSE_FACTOR * (ended - began)
 
     def broken(self, error: Exception) -> ModelFileError:
-        """What to say of a file that no search has written."""
+        """Return the error for a file whose parts do not fit together."""
         return ModelFileError(
             f"expected the state of a fit in the checkpoint {os.fspath(self.path)!r}, "
-            f"got parts that do not fit together ({one_line(error)}); delete it."
+            f"got parts that do not fit together ({quoted_error(error)}); delete it."
         )
 
 
@@ -123,9 +122,9 @@ def checkpoint_file(path: Any, identity: str) -> FileCheckpoint:
 
 
 def _identity(kernels: KernelSet, problem: Problem, solver: Any, seed: Any) -> str:
-    """What the course of a fit depends on; not how far it should go.
+    """Digest of all that the steps of a fit depend on; not of its tolerance.
 
-    A seed that is drawn anew in every run binds nothing: the state has its own.
+    A seed that is drawn anew in every run does not count: the state has its own.
     """
     settings = {
         key: value
@@ -149,14 +148,14 @@ def _identity(kernels: KernelSet, problem: Problem, solver: Any, seed: Any) -> s
 
 
 def certified_anew(problem: Any, result: SolveResult, tol: float | None) -> SolveResult:
-    """The result with objective and gap from the kernels, whatever a file claimed.
+    """The result with objective and gap from the kernels in place of those of a file.
 
     Values that differ by rounding stay as they are: a resumed fit has the same bits.
     """
     objective = gap = np.nan
     dual_coef = result.model.coef if result.dual_coef is None else result.dual_coef
     if dual_coef.shape == result.model.coef.shape:
-        with np.errstate(all="ignore"):  # of a forged file, which is found out below
+        with np.errstate(all="ignore"):  # of a forged file, refused below
             objective = problem.objective(result.model)
             gap = problem.duality_gap(result.model, dual_coef)
     if not (np.isfinite(objective) and np.isfinite(gap)):
@@ -164,7 +163,7 @@ def certified_anew(problem: Any, result: SolveResult, tol: float | None) -> Solv
             "expected a checkpoint with the state of this fit, got one that leads to "
             "no finite scores; delete the checkpoint and fit again."
         )
-    rounding = SHARE_OF_GAP * abs(gap) + SHARE_OF_VALUE * abs(objective)
+    rounding = GAP_ROUNDING * abs(gap) + OBJECTIVE_ROUNDING * abs(objective)
     if max(objective - result.objective, gap - result.duality_gap) <= rounding:
         return result
     warnings.warn(

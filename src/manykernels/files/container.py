@@ -2,9 +2,9 @@
 
 The file is a line with the version, a line with the length of the document, the
 document, the bytes of all arrays one after the other, and a SHA-256 of all that. There
-are no offsets: what is there follows from the sizes, and these must add up to the
-file's own. Nothing in it can name code to run, and how much memory it takes to read is
-known, and bounded, before it is read.
+are no offsets: places follow from the sizes, which must add up to that of the file.
+Nothing in it can name code to run, and the memory for reading it is known, and bounded,
+before it is read.
 """
 
 from __future__ import annotations
@@ -23,20 +23,18 @@ from numpy.typing import NDArray
 
 from manykernels.base.disk import file_name, regular_file, replacing
 from manykernels.base.machine import allowed_bytes, parse_bytes
-from manykernels.base.quoted import quoted
-from manykernels.base.stored import one_line
+from manykernels.base.quoted import quoted, quoted_error
 
-FORMAT = "manykernels"
-VERSION = 3
+MODEL_FILE_VERSION = 3
 OPENING = rb"manykernels (\d{1,9})\n([0-9a-f]{16})\n"  # version, length of the document
-LONGEST_OPENING = 64
-DIGEST = 32  # bytes at the end
-KINDS = "biufU"  # booleans, numbers and text; objects would need pickle
-MOST_EMPTY = 2**20  # columns of a table without rows, which cost no bytes
-# What reading may take, unless the user sets a limit: a multiple of the file, and this.
-TIMES, EXTRA = 4, 100_000_000
-# Bytes that Python takes at most for what these begin or separate in a document.
-UNFOLDED = {b"[": 140, b"{": 250, b":": 80, b'"': 36, b",": 48, b',"': -32}
+OPENING_BYTES = 64  # at most
+DIGEST_BYTES = 32  # at the end
+ARRAY_KINDS = "biufU"  # booleans, numbers and text; objects would need pickle
+MAX_EMPTY_COLUMNS = 2**20  # of a table without rows, which costs no bytes
+# Memory for reading unless the user sets it: a multiple of the file, and these bytes.
+READ_FACTOR, READ_EXTRA_BYTES = 4, 100_000_000
+# Bytes of Python's objects at most, by the characters that begin or separate these.
+JSON_OBJECT_BYTES = {b"[": 140, b"{": 250, b":": 80, b'"': 36, b",": 48, b',"': -32}
 
 Arrays = list[NDArray[Any]]
 Limit = int | float | str | None
@@ -76,7 +74,10 @@ def container_parts(content: Any, arrays: Arrays) -> Iterator[bytes]:
     document = json.dumps(whole, separators=(",", ":")).encode()
     digest = hashlib.sha256()
     for part in chain(
-        [f"{FORMAT} {VERSION}\n{len(document):016x}\n".encode() + document],
+        [
+            f"manykernels {MODEL_FILE_VERSION}\n{len(document):016x}\n".encode()
+            + document
+        ],
         (a.tobytes(order) for a, order in zip(arrays, orders, strict=True)),
     ):
         digest.update(part)
@@ -107,7 +108,7 @@ def read_container(
     except ValueError as error:
         raise _broken(path, str(error).replace("\n", " ")) from error
     except Exception as error:
-        why = f"its parts do not fit together ({one_line(error)})"
+        why = f"its parts do not fit together ({quoted_error(error)})"
         raise _broken(path, why) from error
 
 
@@ -116,35 +117,38 @@ def _read(
 ) -> tuple[Any, Arrays]:
     size = os.fstat(stream.fileno()).st_size
     if allowed is None:  # a hole may have any size without taking any place
-        allowed = min(TIMES * size + EXTRA, allowed_bytes(None))
-    opening = re.match(OPENING, stream.read(LONGEST_OPENING))
+        allowed = min(READ_FACTOR * size + READ_EXTRA_BYTES, allowed_bytes(None))
+    opening = re.match(OPENING, stream.read(OPENING_BYTES))
     if opening is None:
         raise ValueError("it does not begin as one")
     _require_version(path, int(opening[1]))
     start, length = opening.end(), int(opening[2], 16)
-    if start + length + DIGEST > size:
+    if start + length + DIGEST_BYTES > size:
         raise ValueError("it ends too early")
     _require_room(path, 2 * size, allowed)
     stream.seek(0)
     whole = memoryview(stream.read(size))
-    if len(whole) < size or hashlib.sha256(whole[:-DIGEST]).digest() != whole[-DIGEST:]:
+    hashed, digest = whole[:-DIGEST_BYTES], whole[-DIGEST_BYTES:]
+    if len(whole) < size or hashlib.sha256(hashed).digest() != digest:
         raise ValueError("its checksum does not match its content")
     text = bytes(whole[start : start + length])
     _require_room(path, 2 * size + _unfolded(text), allowed)
     document = json.loads(text.decode("ascii"))
-    arrays = _split(whole[start + length : -DIGEST], document["arrays"])
+    arrays = _split(hashed[start + length :], document["arrays"])
     return document["content"], arrays
 
 
 def _unfolded(document: bytes) -> int:
     """Bytes that the values in a document take at most as Python objects."""
     width = 4 if re.search(rb"\\u[dD]", document) else 2 if b"\\u" in document else 1
-    objects = sum(size * document.count(mark) for mark, size in UNFOLDED.items())
+    objects = sum(
+        size * document.count(mark) for mark, size in JSON_OBJECT_BYTES.items()
+    )
     return (1 + 2 * width) * len(document) + objects
 
 
 def _split(payload: memoryview, described: Any) -> Arrays:
-    """The arrays one after the other; their sizes must add up to what is there."""
+    """The arrays one after the other; raise unless they take all of the bytes."""
     arrays, start = [], 0
     for item in described:
         dtype, shape, order = _form(item)
@@ -161,15 +165,16 @@ def _split(payload: memoryview, described: Any) -> Arrays:
 
 
 def _form(described: Any) -> tuple[np.dtype[Any], tuple[int, ...], Literal["C", "F"]]:
-    """Type, shape and order of an array; empty arrays may be wide, but not absurd."""
+    """Type, shape and order of an array; raise if they are not those of real data."""
     dtype, shape = np.dtype(described["dtype"]), described["shape"]
     order = described["order"]
-    known = dtype.kind == "U" or (dtype.kind in KINDS and dtype.itemsize <= 8)
+    known = dtype.kind == "U" or (dtype.kind in ARRAY_KINDS and dtype.itemsize <= 8)
     if not (known and dtype.isnative and 0 <= len(shape) <= 4):
         raise ValueError(f"it has an array of type {dtype} and shape {shape}")
     if any(type(size) is not int or size < 0 for size in shape):
         raise ValueError(f"it has an array of shape {shape}")
-    if not math.prod(shape) * dtype.itemsize and max(shape, default=0) > MOST_EMPTY:
+    is_empty = math.prod(shape) * dtype.itemsize == 0
+    if is_empty and max(shape, default=0) > MAX_EMPTY_COLUMNS:
         raise ValueError(f"it has an empty array of shape {shape}")
     if order not in ("C", "F"):
         raise ValueError(f"it has an array in the order {order!r}")
@@ -177,7 +182,7 @@ def _form(described: Any) -> tuple[np.dtype[Any], tuple[int, ...], Literal["C", 
 
 
 def _require_characters(values: NDArray[Any]) -> None:
-    """Raise where bytes are no text or no truth value, which numpy would not notice."""
+    """Raise if bytes are no text or no truth value, which NumPy does not check."""
     codes = {"U": (np.uint32, 0x10FFFF), "b": (np.uint8, 1)}
     if values.size and values.dtype.kind in codes:
         code, most = codes[values.dtype.kind]
@@ -186,11 +191,11 @@ def _require_characters(values: NDArray[Any]) -> None:
 
 
 def _require_version(path: str | os.PathLike[str], version: int) -> None:
-    if version != VERSION:
+    if version != MODEL_FILE_VERSION:
         raise ModelFileError(
-            f"expected a model file of version {VERSION}, got version {version} in "
-            f"{os.fspath(path)!r}; load it with the manykernels that wrote it, or a "
-            "newer one."
+            f"expected a model file of version {MODEL_FILE_VERSION}, got version "
+            f"{version} in {os.fspath(path)!r}; load it with the manykernels that "
+            "wrote it, or a newer one."
         )
 
 
@@ -205,6 +210,6 @@ def _require_room(path: str | os.PathLike[str], needed: int, allowed: int) -> No
 
 def _broken(path: str | os.PathLike[str], why: str) -> ModelFileError:
     return ModelFileError(
-        f"expected a whole manykernels model file, but of {os.fspath(path)!r} can be "
-        f"said that {why}; copy the original again."
+        f"expected a whole manykernels model file, got {os.fspath(path)!r}, but {why}; "
+        "copy the original again."
     )

@@ -16,17 +16,17 @@ import scipy.sparse as sp
 
 from manykernels import kernels, losses, norms, solvers
 from manykernels.base.stored import STORABLE, Wholes, make_stored, storable
-from manykernels.files.container import KINDS, Arrays, ModelFileError
+from manykernels.files.container import ARRAY_KINDS, Arrays, ModelFileError
 from manykernels.kernels.columns import callable_name
 
-DTYPES = ("float32", "float64")
-RIVALS = "manykernels.compare"  # imported when a file names one of its classes
-TAKEN = np.empty(0)  # stands where an array has been used
+STORED_DTYPES = ("float32", "float64")
+COMPARE_ROOM = "manykernels.compare"  # imported when a file names one of its classes
+USED_ARRAY = np.empty(0)  # in place of an array that has been used
 Functions = Mapping[str, Callable[..., Any]]
 
 
 def _register(package: Any, method: str) -> None:
-    """Settings as people write them: public dataclasses with such a method."""
+    """Let files hold the public dataclasses of a package with such a method."""
     for name in package.__all__:
         found: Any = getattr(package, name)
         known = name in STORABLE or not isinstance(found, type)
@@ -74,7 +74,7 @@ def to_plain(value: Any, arrays: Arrays) -> Any:
     known = _is_declared(name, type(value).__module__)
     if known and STORABLE[name].cls is type(value):
         return {"part": name, **_fields(value, arrays)}
-    if isinstance(value, tuple):  # a named one is named again by who asked for it
+    if isinstance(value, tuple):  # the caller makes a named one of it again
         return {"tuple": to_plain(list(value), arrays)}
     raise TypeError(
         f"expected numbers, text, arrays and objects of manykernels to save, got "
@@ -114,18 +114,18 @@ def from_plain(value: Any, arrays: Arrays, functions: Functions | None = None) -
     raise ValueError(f"unknown data {form!r}")
 
 
-def _is_declared(name: str, module: str = RIVALS) -> bool:
+def _is_declared(name: str, module: str = COMPARE_ROOM) -> bool:
     """Whether files may hold a class; rivals are imported late."""
-    if name not in STORABLE and module.startswith(RIVALS):
-        _register(import_module(RIVALS), "solve")
+    if name not in STORABLE and module.startswith(COMPARE_ROOM):
+        _register(import_module(COMPARE_ROOM), "solve")
     return name in STORABLE
 
 
 def _plain_array(array: np.ndarray, arrays: Arrays) -> Any:
-    """Objects only where they are text; these may end in anything, also in zeros."""
+    """Arrays of objects must be text, which may end in zeros that NumPy would drop."""
     if array.dtype == object and all(isinstance(item, str) for item in array.flat):
         return {"texts": [str(item) for item in array]}
-    if array.dtype.kind not in KINDS:
+    if array.dtype.kind not in ARRAY_KINDS:
         kinds = sorted({type(item).__name__ for item in array.flat})
         raise TypeError(
             "expected labels that are numbers, booleans or text to save, got "
@@ -183,8 +183,8 @@ def _function(wanted: Any, functions: Functions) -> Callable[..., Any]:
 def _array(position: Any, arrays: Arrays) -> np.ndarray:
     if type(position) is not int or not 0 <= position < len(arrays):
         raise ValueError(f"there is no array {position!r}")
-    found, arrays[position] = arrays[position], TAKEN
-    if found is TAKEN:
+    found, arrays[position] = arrays[position], USED_ARRAY
+    if found is USED_ARRAY:
         raise ValueError(f"array {position} is used twice")
     return found
 
@@ -196,7 +196,7 @@ def _texts(items: Any) -> np.ndarray:
 
 
 def _csr(data: Any, indices: Any, indptr: Any, shape: Any) -> Any:
-    """A sparse table whose indices lie inside: scipy itself would not look."""
+    """A sparse table; raise if an index lies outside, which SciPy does not check."""
     n_rows, n_columns = (size for size in shape if type(size) is int and size >= 0)
     Wholes(n_rows + 1, low=0).check("row pointers", indptr, {})
     Wholes(None, low=0, below=n_columns).check("column indices", indices, {})
@@ -207,6 +207,6 @@ def _csr(data: Any, indices: Any, indptr: Any, shape: Any) -> Any:
 
 
 def _dtype(name: Any) -> np.dtype[Any]:
-    if name not in DTYPES:
+    if name not in STORED_DTYPES:
         raise ValueError(f"expected float32 or float64, got {name!r}")
     return np.dtype(name)

@@ -16,8 +16,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from manykernels.base.documented import Documented
-from manykernels.base.quoted import quoted
-from manykernels.base.stored import Fields, Maybe, check_fields, one_line
+from manykernels.base.quoted import quoted, quoted_error
+from manykernels.base.stored import Fields, Maybe, check_fields
 from manykernels.files.container import (
     Arrays,
     Limit,
@@ -27,12 +27,12 @@ from manykernels.files.container import (
 )
 from manykernels.files.plain import Functions, from_plain, to_plain
 
-# Where the classes are that a file may name; the last is imported when one does.
+# Rooms of the classes that a file may name; the last is imported when one does.
 ROOMS = ("mkl", "products", "structured", "compare")
-# Code, paths and devices of this machine: a file can neither hold nor set them.
+# Code, paths and devices of this machine, which a file can neither hold nor set.
 NEVER = ("callback", "checkpoint", "device")
 KERNELS = ("kernels", "base_kernels")
-SHOWN = ("p", "C", "loss", "solver", "tol", "storage")  # in a summary, also defaults
+ALWAYS_SHOWN = ("p", "C", "loss", "solver", "tol", "storage")  # even if default
 
 
 class Saved(Documented):
@@ -77,13 +77,13 @@ class Saved(Documented):
         write_container(path, content, arrays)
 
     def summary(self) -> dict[str, Any]:
-        """What the fitted model is, in words and numbers, as `inspect` shows it."""
+        """Return facts of the fitted model by name, as `inspect` shows them."""
         self._require_fitted()
         name, settings = type(self).__name__, self._shown_settings()
         return {"estimator": name, "settings": settings, **self._facts()}
 
     def _facts(self) -> dict[str, Any]:
-        """The part of `summary` that is the class's own."""
+        """Return the part of `summary` that only this class has."""
         return {}
 
     @classmethod
@@ -94,7 +94,7 @@ class Saved(Documented):
         check_is_fitted(self, self._needed())
 
     def _require_allowed(self) -> None:
-        """Parameters may have changed since the fit; no file holds what none allows."""
+        """Raise if a parameter was changed after the fit to what `fit` would refuse."""
         for name, rule in self._rules.items():
             value = getattr(self, name)
             is_word = isinstance(value, str) and value in rule.words
@@ -102,17 +102,17 @@ class Saved(Documented):
                 rule.check(name, value)
 
     def _fitted_values(self) -> dict[str, Any]:
-        """What the file holds, by the names in `_stored`."""
+        """Values of the fitted attributes in `_stored`."""
         return {name: vars(self)[name] for name in self._stored if name in vars(self)}
 
     def _fitted_kernels(self) -> Any:
-        """Kernels as they were fitted, for a file that cannot hold those given."""
+        """Fitted kernels, for a file that cannot hold the parameter."""
         raise TypeError(
             "expected kernels that are data to save, got functions; name them."
         )
 
     def _restored(self) -> None:
-        """Set what follows from the stored attributes; raise where they disagree."""
+        """Compute what follows from the stored attributes; raise if these disagree."""
         raise ValueError(f"{type(self).__name__} cannot be restored")
 
     def _plain_parameters(self, arrays: Arrays) -> dict[str, Any]:
@@ -133,14 +133,14 @@ class Saved(Documented):
         return found
 
     def _shown_settings(self) -> dict[str, Any]:
-        """The parameters that everybody asks for, and those that were changed."""
+        """The main parameters, and those that were changed."""
         me: Any = self
         defaults = type(me)().get_params(deep=False)
         return {
             name: value if _is_plain(value) else repr(value)
             for name, value in me.get_params(deep=False).items()
             if name not in (*NEVER, *KERNELS)
-            and (name in SHOWN or not _equal(value, defaults[name]))
+            and (name in ALWAYS_SHOWN or not _equal(value, defaults[name]))
         }
 
 
@@ -180,7 +180,7 @@ def load(
     except Exception as error:
         raise ModelFileError(
             f"expected the content of a fitted model, but {os.fspath(path)!r} lacks or "
-            f"mixes up parts ({one_line(error)}); copy the original again."
+            f"mixes up parts ({quoted_error(error)}); copy the original again."
         ) from error
 
 
@@ -255,7 +255,7 @@ def _equal(value: Any, default: Any) -> bool:
 
 
 def by_weight(names: Sequence[str], weights: Any) -> list[dict[str, Any]]:
-    """What a summary says of kernels, the strongest first.
+    """Kernels of a summary by falling weights.
 
     Examples
     --------
@@ -267,15 +267,13 @@ def by_weight(names: Sequence[str], weights: Any) -> list[dict[str, Any]]:
 
 
 def certificate(estimator: Any, tol: float | None = None) -> dict[str, Any]:
-    """What a summary says of the distance from the optimum; the worst of several.
+    """Certificate of a summary; of several, that with the largest relative gap.
 
     `tol` is the estimator's own, unless its solver has one.
     """
     tol = float(estimator.tol if tol is None else tol)
-    gaps, values = (
-        np.atleast_1d(estimator.duality_gap_),
-        np.atleast_1d(estimator.objective_),
-    )
+    gaps = np.atleast_1d(estimator.duality_gap_)
+    values = np.atleast_1d(estimator.objective_)
     with np.errstate(over="ignore"):  # of a forged file, where infinity is as good
         relative = np.divide(gaps, values, out=np.zeros(len(gaps)), where=values > 0.0)
     worst = int(np.argmax(relative))

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from manykernels.base.arrays import Array
-from manykernels.base.stored import one_line
+from manykernels.base.quoted import quoted_error
 from manykernels.solvers.problem import Expansion
 
 State = dict[str, Any]  # numbers, text, arrays, and lists and dicts of them
@@ -312,7 +312,8 @@ def _blaming_the_checkpoint() -> Iterator[None]:
     except MISLED as error:
         raise ValueError(
             "expected a checkpoint with the state of this search, got one from which "
-            f"it cannot go on ({one_line(error)}); delete the checkpoint and fit again."
+            f"it cannot go on ({quoted_error(error)}); delete the checkpoint and fit "
+            "again."
         ) from error
 
 

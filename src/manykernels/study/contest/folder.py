@@ -12,8 +12,7 @@ import numpy as np
 
 from manykernels.banks.fingerprint import feed
 from manykernels.base.disk import file_name
-from manykernels.base.quoted import quoted
-from manykernels.base.stored import one_line
+from manykernels.base.quoted import quoted, quoted_error
 from manykernels.files.container import ModelFileError, read_container, write_container
 from manykernels.files.plain import from_plain, to_plain
 from manykernels.inputs.views import Views
@@ -61,7 +60,7 @@ class Folder:
         except Exception as error:
             raise ModelFileError(
                 f"expected a finished split in {quoted(str(path))}, got parts that do "
-                f"not fit together ({one_line(error)}); delete it."
+                f"not fit together ({quoted_error(error)}); delete it."
             ) from error
 
     def save(self, place: int, record: Record) -> None:
