@@ -70,19 +70,25 @@ assert mk.compare is not None
     assert "searching p and C: 1 of" in done.stderr
 
 
-def test_pictures_ask_for_matplotlib():
+def test_pictures_and_reports_ask_for_their_libraries():
     done = run("""
 import manykernels as mk
+from manykernels.report import plot_fit
 model = mk.MKLClassifier("linear").fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
-try:
-    mk.report.plot_fit(model)
-except ImportError as error:
-    print(error)
+assert "above the optimum" in model._repr_html_()
+for draw in (plot_fit, lambda model: model.report("model.html")):
+    try:
+        draw(model)
+    except ImportError as error:
+        print(error)
 """)
-    assert done.stdout.strip() == (
-        "expected the library matplotlib, which is not installed; call pip install "
-        '"manykernels[plot]".'
-    )
+    for line, library in zip(
+        done.stdout.splitlines(), ("matplotlib", "jinja2"), strict=True
+    ):
+        assert line == (
+            f"expected the library {library}, which is not installed; call pip install "
+            '"manykernels[plot]".'
+        )
 
 
 def test_the_command_line_asks_for_its_libraries():

@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,9 @@ import manykernels as mk
 from tests.all_estimators import ESTIMATORS
 
 API = Path(__file__).parents[1] / "docs" / "api"
-MODULES = [name for name in mk.__all__ if inspect.ismodule(getattr(mk, name))]
+# Modules to import from, beside those that are names of the package.
+OTHERS = ["report", "study"]
+MODULES = [name for name in mk.__all__ if inspect.ismodule(getattr(mk, name))] + OTHERS
 BLOCK = re.compile(r"^\.\. autosummary::\n(?:   :.*\n)*\n((?:   \S+\n)+)", re.M)
 HOME = re.compile(r"^\.\. currentmodule:: (\S+)", re.M)
 
@@ -29,7 +32,9 @@ def listed() -> list[str]:
 
 def public() -> dict[str, object]:
     """Public names of the package and of its public modules, in full."""
-    homes = {"manykernels": mk} | {f"manykernels.{m}": getattr(mk, m) for m in MODULES}
+    homes = {"manykernels": mk} | {
+        f"manykernels.{m}": import_module(f"manykernels.{m}") for m in MODULES
+    }
     return {
         f"{home}.{name}": getattr(module, name)
         for home, module in homes.items()

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
         products,
         solvers,
         structured,
-        study,
     )
     from manykernels.banks import Storage
     from manykernels.files import load
@@ -77,10 +76,8 @@ __all__ = [
     "products",
     "rank_kernels",
     "read_gmt",
-    "report",
     "solvers",
     "structured",
-    "study",
     "warm_up",
     "weight_stability",
 ]

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import manykernels as mk
-from manykernels.study.contest import kinds
+from manykernels.study import methods
 from tests.cli.conftest import NAMES
 
 FAST = ("--cv", "3", "--pairs", "0", "--kernels", "rbf@0-1; rbf@2-3")
@@ -15,7 +15,7 @@ FAST = ("--cv", "3", "--pairs", "0", "--kernels", "rbf@0-1; rbf@2-3")
 
 @pytest.fixture(autouse=True)
 def small_forests(monkeypatch):
-    monkeypatch.setattr(kinds, "TREES", 10)
+    monkeypatch.setattr(methods, "FOREST_TREES", 10)
 
 
 def test_report_of_a_model(model, iris, call, tmp_path):

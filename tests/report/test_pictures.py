@@ -118,7 +118,7 @@ def test_alignments_stand_next_to_those_they_are_like():
     names = [text.get_text() for text in figure.axes[0].get_yticklabels()]
     assert abs(names.index("a") - names.index("c")) == 1
     order = ["abc".index(name) for name in names]
-    shown = figure.axes[0].images[0].get_array()
+    shown = figure.axes[0].collections[0].get_array()
     np.testing.assert_array_equal(shown, alike[np.ix_(order, order)])
     assert "0.90" in {text.get_text() for text in figure.axes[0].texts}
 

@@ -45,7 +45,7 @@ def test_a_half_is_what_a_fit_on_its_rows_finds():
     model = mk.MKLClassifier("precomputed", p=1.0, storage="float64", random_state=0)
     whole = Refits.of(model, stack, Y, None, 1e-6, 0)
     half = _halves(whole, np.random.default_rng(0))[0]
-    found = kernel_shares(whole.on(half).solve(1.0, 1.0))
+    found = kernel_shares(whole.take(half).solve(1.0, 1.0))
     alone = clone(model).set_params(tol=1e-6).fit(stack[np.ix_(half, half)], Y[half])
     np.testing.assert_allclose(found, alone.kernel_weights_, atol=2e-3)
 
@@ -53,10 +53,10 @@ def test_a_half_is_what_a_fit_on_its_rows_finds():
 def test_regression_halves_lose_their_own_mean():
     y = X[:, 0] + 5.0
     model = mk.MKLRegressor(PAIRS, p=1.5, random_state=0)
-    part = Refits.of(model, X, y, None, 1e-6, 0).on(np.arange(30))
+    part = Refits.of(model, X, y, None, 1e-6, 0).take(np.arange(30))
     np.testing.assert_allclose(part.data.targets.target[:, 0], y[:30] - y[:30].mean())
     plain = clone(model).set_params(fit_intercept=False)
-    part = Refits.of(plain, X, y, None, 1e-6, 0).on(np.arange(30))
+    part = Refits.of(plain, X, y, None, 1e-6, 0).take(np.arange(30))
     np.testing.assert_allclose(part.data.targets.target[:, 0], y[:30])
 
 
@@ -76,7 +76,7 @@ def test_with_a_tiny_C_one_kernel_is_optimal_and_selected():
 
 def test_kernels_that_are_not_selected_are_not_needed():
     # CVXPY: the optimum without them is that with all; each of the others is missed.
-    part = refits(tol=1e-6).on(np.arange(0, 80, 4))
+    part = refits(tol=1e-6).take(np.arange(0, 80, 4))
     model = part.solve(1.0, 1.0, sharp=True)
     chosen = kernel_shares(model) > 1e-3
     assert 1 < chosen.sum() < 10
@@ -98,10 +98,10 @@ def _only(problem, chosen):
 @pytest.mark.parametrize("C", [0.01, 0.1])
 def test_the_default_tolerance_selects_as_a_far_smaller_one(C):
     half = np.arange(0, 80, 2)
-    usual = kernel_shares(refits(C=C).on(half).solve(1.0, C, sharp=True)) > 1e-3
-    tight = kernel_shares(refits(tol=1e-8, C=C).on(half).solve(1.0, C)) > 1e-3
+    usual = kernel_shares(refits(C=C).take(half).solve(1.0, C, sharp=True)) > 1e-3
+    tight = kernel_shares(refits(tol=1e-8, C=C).take(half).solve(1.0, C)) > 1e-3
     assert np.array_equal(usual, tight)
-    loose = kernel_shares(refits(tol=0.3, C=C).on(half).solve(1.0, C)) > 1e-3
+    loose = kernel_shares(refits(tol=0.3, C=C).take(half).solve(1.0, C)) > 1e-3
     assert loose.sum() > usual.sum()  # what a rough fit keeps
 
 

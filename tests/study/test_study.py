@@ -19,8 +19,7 @@ from sklearn.svm import SVC
 
 import manykernels as mk
 from manykernels.solvers import InterruptedFitWarning
-from manykernels.study.contest import kinds, record
-from manykernels.study.contest.entrants import LINEAR_CS
+from manykernels.study import methods
 
 KERNELS = ["rbf:gamma=0.1@0-5", "linear@0-5", "rbf:gamma=0.1@6-12"]
 PS, CS = [1.0, 1.5], [0.1, 10.0]
@@ -30,7 +29,7 @@ FAST = {"ps": PS, "Cs": CS, "cv": 3, "n_pairs": 0}
 @pytest.fixture(scope="module", autouse=True)
 def small_forests():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kinds, "TREES", 20)
+        patch.setattr(methods, "FOREST_TREES", 20)
         yield
 
 
@@ -95,7 +94,7 @@ def test_averaged_kernel_as_scikit_learn_has_it(study):
 def test_linear_model_as_scikit_learn_has_it(study):
     def make(folds):
         pipe = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000))
-        grid = {"logisticregression__C": LINEAR_CS}
+        grid = {"logisticregression__C": methods.LINEAR_CS}
         return GridSearchCV(pipe, grid, cv=folds)
 
     np.testing.assert_allclose(scores(study, "linear"), by_hand(make, *wine()))
@@ -227,7 +226,7 @@ def same(a, b):
 
 def interrupted_at(call, monkeypatch):
     """The forest of a later split never comes."""
-    calls, real = [], record.BASELINES["forest"]
+    calls, real = [], methods.BASELINES["forest"]
 
     def stop(*args):
         calls.append(1)
@@ -235,7 +234,7 @@ def interrupted_at(call, monkeypatch):
             raise KeyboardInterrupt
         return real(*args)
 
-    monkeypatch.setitem(record.BASELINES, "forest", stop)
+    monkeypatch.setitem(methods.BASELINES, "forest", stop)
 
 
 def test_ctrl_c_keeps_what_is_finished_and_the_folder_goes_on(
@@ -266,13 +265,13 @@ import os, sys
 sys.path.insert(0, {here!r})
 from test_study import FAST, model, wine
 import manykernels as mk
-from manykernels.study.contest import folder, kinds
-kinds.TREES = 20
-save, count = folder.Folder.save, []
+from manykernels.study import methods, split_records
+methods.FOREST_TREES = 20
+save = split_records.SplitFolder.save
 def dying(self, place, record):
     save(self, place, record)
     os._exit(9)
-folder.Folder.save = dying
+split_records.SplitFolder.save = dying
 mk.Study(model(), folder={path!r}, **FAST).fit(*wine())
 """
 
@@ -414,13 +413,13 @@ def test_groups_are_never_on_both_sides(monkeypatch):
     X, y = wine()
     groups = np.arange(len(y)) // 2
     seen = []
-    real = record.Lesson.__init__
+    real = methods.TrainingFold.__init__
 
-    def look(self, estimator, train, folds, plan):
+    def look(self, estimator, train, folds, settings):
         seen.append((train.X, folds))
-        real(self, estimator, train, folds, plan)
+        real(self, estimator, train, folds, settings)
 
-    monkeypatch.setattr(record.Lesson, "__init__", look)
+    monkeypatch.setattr(methods.TrainingFold, "__init__", look)
     found = mk.Study(model(), baselines=[], **FAST).fit(X, y, groups=groups)
     table = found.predictions_
     for k in range(3):
@@ -483,7 +482,7 @@ def test_bad_settings(options, message):
         (lambda X, y: (X, y, y[:-1], None), "sample_weight must have one entry per"),
         (lambda X, y: (X, y, y, None), "sample_weight must be positive in a study"),
         (lambda X, y: (X, y, None, y * 0), "groups must be at least as many as folds"),
-        (lambda X, y: (X, y * 0, None, None), "y must have at least 2 classes"),
+        (lambda X, y: (X, y * 0, None, None), "samples of at least 2 classes"),
     ],
 )
 def test_bad_data(change, message):

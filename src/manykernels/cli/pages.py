@@ -27,6 +27,7 @@ from manykernels.cli.row_files import (
     with_names,
 )
 from manykernels.files import load
+from manykernels.report.page import require_page_libraries
 from manykernels.study import Study
 
 HTML_SUFFIXES = (".html", ".htm")
@@ -108,6 +109,8 @@ def study(given: Given) -> None:
 def check_page(words: str, path: Path | None) -> None:
     """Refuse a page that cannot be written, before anything is computed."""
     check_suffix(words, path, HTML_SUFFIXES, "end in .html")
+    if path is not None:
+        require_page_libraries()
 
 
 def study_content(study: Study) -> dict[str, Any]:

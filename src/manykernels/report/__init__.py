@@ -1,6 +1,7 @@
 """Pictures of fitted models, and reports of studies and models to look at."""
 
-from manykernels.report.html import model_card, write_report
+from manykernels.report.card import model_card
+from manykernels.report.page import write_report
 from manykernels.report.pictures import (
     plot_alignments,
     plot_convergence,

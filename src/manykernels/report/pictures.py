@@ -15,13 +15,24 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito's palette: told apart with any common color blindness.
-COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
-GRAY = "#666666"
-MOST_BARS = 16
-MOST_INTERACTIONS = 20
-MOST_LABELS = 40  # kernels named in a picture of alignments,
-MOST_NUMBERS = 12  # and with a number in every cell
+# Darker relatives of Okabe and Ito's colors: distinct with any common color
+# blindness, and with enough contrast on white for thin lines.
+COLORS = (
+    "#0072b2",
+    "#d55e00",
+    "#007f5c",
+    "#b3558a",
+    "#b07a00",
+    "#2f8fc4",
+    "#6f6a00",
+    "#5f5f5f",
+)
+GRAY = "#565f69"
+MAX_WEIGHT_BARS = 16
+MAX_INTERACTION_BARS = 20
+MAX_NAMED_CELLS = 40  # rows of cells with a name, a line of text each
+MAX_NUMBERED_CELLS = 12  # rows of cells with a number in each
+LIGHT_CELL = 0.6  # values above are drawn light, with black numbers
 
 
 def plot_weights(
@@ -29,7 +40,7 @@ def plot_weights(
     names: Sequence[str],
     weights: Sequence[float],
     groups: Sequence[str] | None = None,
-    limit: int = MOST_BARS,
+    limit: int = MAX_WEIGHT_BARS,
 ) -> Any:
     """Draw one horizontal bar per kernel, largest on top, colored by group.
 
@@ -70,7 +81,7 @@ def plot_weights(
     ax.set_title("What the model listens to")
     if any(order):
         ax.legend(loc="lower right", fontsize=8)
-    _tidy(ax)
+    hide_frame(ax)
     return ax.figure
 
 
@@ -147,7 +158,7 @@ def plot_fit(
     ['kernel weight (all sum to 1)', '', 'epoch']
     """
     _require_fitted(model)
-    figure = _new_figure(10.0, 4.6)
+    figure = new_figure(10.0, 4.6)
     grid = figure.add_gridspec(2, 2, width_ratios=(1.15, 1.0), height_ratios=(1.6, 1.0))
     weights = figure.add_subplot(grid[:, 0])
     plot_weights(weights, model.kernel_names_, model.kernel_weights_, groups)
@@ -162,7 +173,7 @@ def plot_fit(
 
 
 def plot_interactions(
-    model: Any, ax: Axes | None = None, limit: int = MOST_INTERACTIONS
+    model: Any, ax: Axes | None = None, limit: int = MAX_INTERACTION_BARS
 ) -> Any:
     """Draw one horizontal bar per interaction, strongest on top.
 
@@ -193,7 +204,7 @@ def plot_interactions(
     _require_interactions(model)
     table = model.interactions_
     shown = min(limit, table.n_rows)
-    ax = _new_figure(6.4, 1.6 + 0.26 * shown).add_subplot() if ax is None else ax
+    ax = new_figure(6.4, 1.6 + 0.26 * shown).add_subplot() if ax is None else ax
     signed = not np.isnan(table["coefficient"][:shown]).any()
     values = np.asarray(table["coefficient" if signed else "weight"][:shown])
     ax.barh(range(shown), values, color=_colors(table["sign"][:shown]))
@@ -204,7 +215,7 @@ def plot_interactions(
     ax.set_xlabel(what)
     more = table.n_rows - shown
     ax.set_title("Strongest interactions" + (f" ({more} more)" if more else ""))
-    _tidy(ax)
+    hide_frame(ax)
     return ax.figure
 
 
@@ -240,11 +251,11 @@ def plot_alignments(
     _require_one_name_each(labels, values)
     order = _alike_together(values)
     values, labels = values[np.ix_(order, order)], [labels[f] for f in order]
-    size = 2.4 + 0.3 * min(len(labels), MOST_LABELS)
-    ax = _new_figure(size + 1.0, size).add_subplot() if ax is None else ax
-    image = ax.imshow(values, vmin=0.0, vmax=1.0, cmap="cividis")
-    ax.figure.colorbar(image, ax=ax, label="centered alignment")
-    _name_cells(ax, labels, values)
+    size = 2.4 + 0.3 * min(len(labels), MAX_NAMED_CELLS)
+    ax = new_figure(size + 1.0, size).add_subplot() if ax is None else ax
+    cells = draw_cells(ax, values, labels, [f"{v:.2f}" for v in values.ravel()])
+    scale: Any = ax.figure.colorbar(cells, ax=ax, label="centered alignment")
+    scale.solids.set_rasterized(False)  # a page takes no bitmaps
     ax.set_title("How alike the kernels are")
     return ax.figure
 
@@ -276,25 +287,25 @@ def plot_model(model: Any) -> Figure:
             "its summary instead."
         )
     names = [line["name"] for line in tables[0]]
-    figure = _new_figure(6.4, 4.6)
+    figure = new_figure(6.4, 4.6)
     axes = figure.add_subplot()
     plot_weights(axes, names, [line["weight"] for line in tables[0]])
     axes.set_xlabel("weight")
     return figure
 
 
-def _new_figure(width: float, height: float) -> Figure:
+def new_figure(width: float, height: float) -> Figure:
     """An empty figure, with matplotlib imported late: it is slow to load.
 
     A figure of its own leaves pyplot's windows and global state alone.
     """
     require_library("matplotlib.figure", "plot")
-    from manykernels.report.figures import ShownFigure
+    from manykernels.report.svg_figures import ShownFigure
 
     return ShownFigure(figsize=(width, height), layout="constrained")
 
 
-class Bar(NamedTuple):
+class WeightBar(NamedTuple):
     """One bar: its label, its length and the group that gives its color."""
 
     label: str
@@ -304,7 +315,7 @@ class Bar(NamedTuple):
 
 def weight_bars(
     names: Sequence[str], weights: Sequence[float], groups: Sequence[str], limit: int
-) -> list[Bar]:
+) -> list[WeightBar]:
     """The `limit` largest weights, largest first, then one sum per group of the rest.
 
     Nothing is left out, so the bars always add up to the sum of the weights.
@@ -317,12 +328,14 @@ def weight_bars(
     """
     order = np.argsort(-np.asarray(weights, dtype=float), kind="stable")
     shown, rest = order[:limit], order[limit:]
-    bars = [Bar(names[f], float(weights[f]), groups[f]) for f in shown]
+    bars = [WeightBar(names[f], float(weights[f]), groups[f]) for f in shown]
     for group in dict.fromkeys(groups):
         members = [f for f in rest if groups[f] == group]
         if members:
             label = f"{len(members)} other" + (f" ({group})" if group else "")
-            bars.append(Bar(label, float(sum(weights[f] for f in members)), group))
+            bars.append(
+                WeightBar(label, float(sum(weights[f] for f in members)), group)
+            )
     return bars
 
 
@@ -341,11 +354,11 @@ def _epoch_axis(ax: Axes) -> None:
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set_xlabel("epoch")
     ax.grid(alpha=0.3, which="major")
-    _tidy(ax)
+    hide_frame(ax)
 
 
-def _tidy(ax: Axes) -> None:
-    """No frame at the top and on the right."""
+def hide_frame(ax: Axes) -> None:
+    """Leave out the lines at the top and on the right."""
     ax.spines[["top", "right"]].set_visible(False)
 
 
@@ -386,7 +399,7 @@ def _require_one_name_each(names: Sequence[str], values: np.ndarray) -> None:
 
 
 def _alike_together(values: np.ndarray) -> list[int]:
-    """An order in which neighbors are alike: leaves of an average-linkage tree."""
+    # Leaves of an average-linkage tree: neighbors are alike.
     from scipy.cluster.hierarchy import leaves_list, linkage
     from scipy.spatial.distance import squareform
 
@@ -398,21 +411,28 @@ def _alike_together(values: np.ndarray) -> list[int]:
     return [int(f) for f in leaves_list(tree)]
 
 
-def _name_cells(ax: Axes, labels: Sequence[str], values: np.ndarray) -> None:
-    """Names where there is room for them, and numbers where there is more."""
-    places = range(len(labels)) if len(labels) <= MOST_LABELS else []
-    shown = [shortened(labels[f], 30) for f in places]
-    ax.set_xticks(places, shown, fontsize=8, rotation=90)
-    ax.set_yticks(places, shown, fontsize=8)
-    if len(labels) <= MOST_NUMBERS:
-        for i, j in np.ndindex(values.shape):
-            color = "black" if values[i, j] > 0.6 else "white"
-            text = f"{values[i, j]:.2f}"
-            ax.text(j, i, text, ha="center", va="center", fontsize=7, color=color)
+def draw_cells(
+    ax: Axes, values: np.ndarray, names: Sequence[str], numbers: Sequence[str]
+) -> Any:
+    """Draw a square of shades from 0 to 1, with names and numbers where they fit."""
+    places = range(len(values))
+    cells = ax.pcolormesh(places, places, values, vmin=0.0, vmax=1.0, cmap="cividis")
+    ax.invert_yaxis()
+    ax.set_aspect("equal")
+    shown = places if len(values) <= MAX_NAMED_CELLS else []
+    labels = [shortened(names[f], 30) for f in shown]
+    ax.set_xticks(shown, labels, fontsize=8, rotation=90)
+    ax.set_yticks(shown, labels, fontsize=8)
+    if len(values) <= MAX_NUMBERED_CELLS:
+        style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 7}
+        for (i, j), text in zip(np.ndindex(values.shape), numbers, strict=True):
+            color = "black" if values[i, j] > LIGHT_CELL else "white"
+            ax.text(j, i, text, color=color, **style)
+    return cells
 
 
 def _colors(signs: Any) -> list[str]:
-    """Blue for positive, orange for negative, green where there is no sign."""
+    # Blue for positive, orange for negative, green without a sign.
     names = {1: COLORS[0], -1: COLORS[1], 0: COLORS[2]}
     return [names[int(sign)] for sign in signs]
 

@@ -1,25 +1,37 @@
-"""One model on rows that it has not seen: sums that shares are made of, and scores."""
+"""One model on unseen rows: sums that shares are made of, and scores."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier, is_regressor
 
-from manykernels.study.owners import Owners, Presence
-from manykernels.study.tasks import LabelTask, Task, ValueTask, read_task
+from manykernels.study.kernel_parts import KernelParts, PartPresence
+from manykernels.targets import Labels, Targets, Times, Values
 
 
 @dataclass(frozen=True)
-class Settings:
-    """What all models of a study are asked for."""
+class ImportanceSettings:
+    """How importance is measured, the same for all models.
+
+    Attributes
+    ----------
+    by : {"kernel", "view"}
+    center : bool
+        Of labels: whether a constant part gains nothing.
+    n_permutations : int
+    rng : Generator
+    variance : array of shape (targets,) or None
+        Of values: of all rows, which every split explains a share of.
+    """
 
     by: str
     center: bool
     n_permutations: int
     rng: np.random.Generator
-    variance: np.ndarray | None = None  # of the targets, where there are numbers
+    variance: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -30,93 +42,173 @@ class HeldOut:
     kernel_weight: np.ndarray  # (parts,)
     gains: np.ndarray  # (rows, parts), times the weight of the row
     counts: np.ndarray  # (rows,), times the weight of the row
-    overlap: int
+    overlap: int  # rows that one gain depends on
     by_output: dict[str, np.ndarray]  # sums of gains, (classes or targets, parts)
-    where_present: np.ndarray  # (2, parts) sums over rows that have it: own and all
+    where_present: np.ndarray  # (2, parts) sums over rows that have it: its gain, all
     n_present: np.ndarray  # (parts,)
     score: float
     drop: np.ndarray  # (parts,)
     permuted: np.ndarray  # (parts,)
-    train_rows: int  # 0 where these are not known
-    classes: np.ndarray | None  # the labels, where there are such
+    train_rows: int  # 0 if unknown
+    classes: np.ndarray | None  # of labels
 
 
 def examine(
-    model: Any, X: Any, y: Any, weight: Any, settings: Settings, train_rows: int = 0
+    model: Any,
+    X: Any,
+    y: Any,
+    weight: Any,
+    settings: ImportanceSettings,
+    train_rows: int = 0,
 ) -> HeldOut:
-    """Gains, and what scores lose, of all parts of a fitted model."""
-    task, kept = read_task(model, X, y, weight, settings.center, settings.variance)
-    owners = Owners.of(model, settings.by)
-    found = np.asarray(model.kernel_contributions(X))
-    presence = Presence.of(model, X, owners, len(found)).take(kept)
-    parts = owners.sum(found[kept], axis=1)
-    gains = task.gains(parts)
-    learned = np.atleast_2d(model.kernel_weights_).mean(axis=0)
+    """Measure gains, and what scores lose, of all parts of a fitted model."""
+    contributions = np.asarray(model.kernel_contributions(X))
+    targets = read_unseen(model, y, weight, len(contributions))
+    variance = settings.variance
+    if isinstance(targets, Values):
+        variance = known_variance(targets) if variance is None else variance
+    owners = KernelParts.of(model, settings.by)
+    presence = PartPresence.of(model, X, owners, len(contributions)).take(targets.kept)
+    parts = owners.sum(contributions[targets.kept], axis=1)
+    options: dict[str, Any] = {"center": settings.center, "variance": variance}
+    gains = targets.gains(parts, **options)
+    mean_weights = np.atleast_2d(model.kernel_weights_).mean(axis=0)
+    score, drop, permuted = _losses(targets, parts, presence, settings)
     return HeldOut(
-        owners.names,
-        owners.sum(learned, axis=0),
-        gains.gain * task.weight[:, None],
-        gains.count * task.weight,
-        task.overlap,
-        _by_output(task, parts),
-        _where_present(task, parts, presence),
-        presence.has.sum(axis=0),
-        *_losses(task, parts, presence, settings),
-        train_rows,
-        getattr(task, "classes", None),
+        names=owners.names,
+        kernel_weight=owners.sum(mean_weights, axis=0),
+        gains=gains.gain * targets.weight[:, None],
+        counts=gains.count * targets.weight,
+        overlap=targets.rows_per_gain,
+        by_output=targets.gains_by_output(parts, **options),
+        where_present=_where_present(targets, parts, presence, options),
+        n_present=presence.has.sum(axis=0),
+        score=score,
+        drop=drop,
+        permuted=permuted,
+        train_rows=train_rows,
+        classes=getattr(targets, "classes", None),
     )
 
 
-def _by_output(task: Task, parts: np.ndarray) -> dict[str, np.ndarray]:
-    """Sums of gains by class, or by target where there are several."""
-    if isinstance(task, LabelTask):
-        return {"per_class": task.by_class(parts)}
-    if isinstance(task, ValueTask) and len(task.variance) > 1:
-        gain = task.by_target(parts)
-        return {"per_target": np.einsum("i,ifk->kf", task.weight, gain)}
-    return {}
-
-
-def _where_present(task: Task, parts: np.ndarray, presence: Presence) -> np.ndarray:
+def _where_present(
+    targets: Targets,
+    parts: np.ndarray,
+    presence: PartPresence,
+    options: dict[str, Any],
+) -> np.ndarray:
     """Gains of a part, and of all, over the rows that have it."""
     sums: dict[bytes, np.ndarray] = {}
-    found = np.zeros((2, parts.shape[1]))
-    for f, here in enumerate(presence.has.T):
-        key = here.tobytes()
+    by_part = np.zeros((2, parts.shape[1]))
+    for f, has in enumerate(presence.has.T):
+        key = has.tobytes()
         if key not in sums:
-            own = task.take(here)
-            few = here.sum() < 2  # no covariance, no pair
-            gain = np.zeros((1, parts.shape[1])) if few else own.gains(parts[here]).gain
-            sums[key] = (np.zeros(1) if few else own.weight) @ gain
-        found[:, f] = sums[key][f], sums[key].sum()
-    return found
+            sums[key] = np.zeros(parts.shape[1])
+            if has.sum() > 1:  # one row has no covariance and no pair
+                some = targets.take(has)
+                sums[key] = some.weight @ some.gains(parts[has], **options).gain
+        by_part[:, f] = sums[key][f], sums[key].sum()
+    return by_part
 
 
 def _losses(
-    task: Task, parts: np.ndarray, presence: Presence, settings: Settings
+    targets: Targets,
+    parts: np.ndarray,
+    presence: PartPresence,
+    settings: ImportanceSettings,
 ) -> tuple[float, np.ndarray, np.ndarray]:
     """The score; what it loses without a part, and with its rows shuffled."""
-    scores = parts.sum(axis=1)
-    whole = task.score(scores)
-    drop = np.array([task.score(scores - part) for part in np.moveaxis(parts, 1, 0)])
-    shuffled = np.full((max(settings.n_permutations, 1), parts.shape[1]), np.nan)
+    scores, each = parts.sum(axis=1), np.moveaxis(parts, 1, 0)
+    whole = targets.score_of(scores)
+    without = np.array([targets.score_of(scores - part) for part in each])
+    shuffled = np.full((max(settings.n_permutations, 1), len(each)), np.nan)
     for line in shuffled[: settings.n_permutations]:
-        for f, part in enumerate(np.moveaxis(parts, 1, 0)):
+        for f, part in enumerate(each):
             moved = _shuffled(part, presence, f, settings.rng)
-            line[f] = task.score(scores - part + moved)
-    return whole, whole - drop, whole - shuffled.mean(axis=0)
+            line[f] = targets.score_of(scores - part + moved)
+    return whole, whole - without, whole - shuffled.mean(axis=0)
 
 
 def _shuffled(
-    part: np.ndarray, presence: Presence, f: int, rng: np.random.Generator
+    part: np.ndarray, presence: PartPresence, f: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """A part with its view's rows exchanged among the rows that have the view.
-
-    A row keeps its own stretch, which speaks of the views that it lacks itself.
-    """
-    here = np.flatnonzero(presence.has[:, f])
+    """A part with its rows exchanged among the rows that have its view."""
+    # A row keeps its stretch, which depends on the views that it lacks itself.
+    rows = np.flatnonzero(presence.has[:, f])
     stretch = presence.stretch.reshape(-1, *[1] * (part.ndim - 1))
     moved = part.copy()
-    other = rng.permutation(here)
-    moved[here] = part[other] / stretch[other] * stretch[here]
+    other = rng.permutation(rows)
+    moved[rows] = part[other] / stretch[other] * stretch[rows]
     return moved
+
+
+# --- from estimators and y ------------------------------------------------------------
+
+
+def targets_class(estimator: Any) -> type[Labels] | type[Values] | type[Times]:
+    """Return what the estimator predicts; raise if it has no kernels to judge."""
+    if hasattr(estimator, "kernel_contributions"):
+        if hasattr(estimator, "predict_risk"):
+            return Times
+        if is_classifier(estimator):
+            return Labels
+        if is_regressor(estimator):
+            return Values
+    raise TypeError(
+        "estimator must be an MKLClassifier, MKLRegressor, MKLSurvival or a relative "
+        f"of these with kernel_contributions, got {type(estimator).__name__}; pass the "
+        "estimator itself, without a pipeline or a search around it."
+    )
+
+
+def read_targets(
+    estimator: Any,
+    y: Any,
+    sample_weight: Any = None,
+    n_rows: int | None = None,
+    **options: Any,
+) -> Labels | Values | Times:
+    """Read what an estimator shall predict, with the times as they are."""
+    kind = targets_class(estimator)
+    owner = type(estimator).__name__
+    if kind is Times:
+        return Times.of(y, sample_weight, n_rows=n_rows, log=False, owner=owner)
+    if kind is Values:
+        return Values.of(y, sample_weight, n_rows=n_rows, center=False, owner=owner)
+    return Labels.of(y, sample_weight, n_rows=n_rows, owner=owner, **options)
+
+
+def read_unseen(
+    model: Any, y: Any, sample_weight: Any, n_rows: int | None = None
+) -> Labels | Values | Times:
+    """Read rows that a fitted model is judged on: its classes, its intercept."""
+    if targets_class(model) is Labels:
+        unknown = np.setdiff1d(np.asarray(y), model.classes_)
+        if len(unknown):
+            raise ValueError(
+                "y must hold labels that the model was fitted on, "
+                f"{model.classes_.tolist()}, got {unknown.tolist()} as well; leave "
+                "such rows out, or stratify the folds."
+            )
+        return read_targets(model, y, sample_weight, n_rows, classes=model.classes_)
+    targets = read_targets(model, y, sample_weight, n_rows)
+    if not isinstance(targets, Values):
+        return targets
+    intercept = np.atleast_1d(model.intercept_)
+    if len(intercept) != targets.n_outputs:
+        raise ValueError(
+            f"y must have as many targets as in fit, {len(intercept)}, got "
+            f"{targets.n_outputs}; pass the same targets."
+        )
+    return replace(targets, intercept=intercept)
+
+
+def known_variance(values: Values) -> np.ndarray:
+    """Return variances of the targets; raise if one of these never changes."""
+    variance = values.variance
+    if not np.all(variance > 0.0):
+        raise ValueError(
+            "y must differ between rows, got the same number in all of them; pass "
+            "other rows."
+        )
+    return variance

@@ -15,16 +15,17 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import Bunch, get_tags
 
 from manykernels.base.extras import require_library
-from manykernels.base.tables import count_rows
 from manykernels.inputs.parameters import Flag, OneOf, Whole, choose_generator
-from manykernels.inputs.row_matching import match_rows
-from manykernels.study.held_out import HeldOut, Settings, examine
-from manykernels.study.rows import as_table, require_rows, take_rows
-from manykernels.study.tasks import kind_of, variance_of
-from manykernels.targets import Values
+from manykernels.study.held_out import (
+    HeldOut,
+    ImportanceSettings,
+    examine,
+    known_variance,
+    targets_class,
+)
+from manykernels.study.study_data import align_rows, require_rows, take_rows
+from manykernels.targets import Labels, Times, Values
 from manykernels.targets.times import read_times
-
-BY = ("kernel", "view")
 
 
 class Importance(Bunch):
@@ -56,7 +57,7 @@ class Importance(Bunch):
         The share among the rows that have what the part reads: the same as `share`
         unless rows lack views.
     n_present : int array
-        How many such rows there are.
+        Number of such rows.
     score : float
         Accuracy, R^2 or concordance on the unseen rows; the mean over folds.
     drop : array
@@ -126,14 +127,15 @@ def kernel_importance(
       covariance of prediction and target; several targets are divided by their
       variances and averaged;
     - times: :math:`g_f = \sum_j (a_f(x_j) - a_f(x_i))` over the rows j that are later
-      than the event of row i: its part of what tells comparable pairs apart.
+      than the event of row i: its part of the order of comparable pairs.
 
     Kernel weights are no importance: a kernel on many columns of noise is nearly the
     identity, fits any training labels, and gets a large weight. On new rows it says
     nothing, and its share is zero but for chance.
 
-    Standard errors are those of a ratio of sums. On one set of rows they speak of the
-    choice of these rows, with the model given (with times, by the jackknife over rows).
+    Standard errors are those of a ratio of sums. On one set of rows they measure
+    the choice of these rows, with the model given (of times by the jackknife over
+    rows).
     With `cv` they come from the differences between folds, whose squares are multiplied
     by 1 / n_folds + n_test / n_train: folds share training rows, and repeats share all
     rows, so that more repeats do not make more data (Nadeau and Bengio, 2003).
@@ -155,13 +157,13 @@ def kernel_importance(
         each group of :func:`manykernels.group_kernels`, or else those on the same
         columns. A kernel that reads several views is a part of its own.
     sample_weight : array of shape (n,), optional
-        Of the rows; clones are fitted with them as well. A row of weight zero is not
-        there; standard errors take rows, not weights, for what was drawn.
+        Of the rows; clones are fitted with them as well. Rows of weight zero do
+        not count; standard errors take rows, not weights, for what was drawn.
     groups : array of shape (n,), optional
         For splitters that keep groups of rows together.
     center : bool, default=True
         For labels: take the mean over the unseen rows off every kernel's scores. What
-        is the same for all rows tells the commonest class and nothing of a row; any
+        is the same for all rows favors the commonest class whatever the row; any
         kernel can serve as such a constant, noise as well. False gives parts of the
         plain margin. Without effect on two classes that are equally frequent.
     n_permutations : int, default=20
@@ -190,63 +192,58 @@ def kernel_importance(
        1.0    0.04   0.16   rbf@0
        0.0    0.04   0.84   rbf@1-119
     """
-    kind = kind_of(estimator)
-    if y is None:
-        raise ValueError("y must be given, got None; pass what X shall predict.")
-    OneOf(*BY).check("by", by)
+    kind = targets_class(estimator)
+    OneOf("kernel", "view").check("by", by)
     Flag().check("center", center)
     Whole(low=0, example=20).check("n_permutations", n_permutations)
+    X, y, weight, groups = align_rows(estimator, X, y, sample_weight, groups)
     generator = choose_generator(random_state)
-    settings = Settings(by, bool(center), int(n_permutations), generator)
-    if get_tags(estimator).input_tags.pairwise:
-        data = X, y, sample_weight, groups
-    else:
-        data = match_rows(as_table(X), y, sample_weight, groups)
+    settings = ImportanceSettings(by, bool(center), int(n_permutations), generator)
     if cv is not None:
-        return summarize(list(_cross_fitted(estimator, kind, data, cv, settings)), by)
+        folds = _cross_fitted(estimator, kind, cv, settings, X, y, weight, groups)
+        return combine_folds(list(folds), by)
     if not hasattr(estimator, "kernel_weights_"):
         raise NotFittedError(
             f"estimator must be fitted on other rows, got an {type(estimator).__name__}"
             " that is not fitted; call fit first, or pass cv=5 to cross-fit."
         )
-    return summarize([examine(estimator, *data[:3], settings)], by)
+    return combine_folds([examine(estimator, X, y, weight, settings)], by)
 
 
 # --- cross-fitting --------------------------------------------------------------------
 
 
 def _cross_fitted(
-    estimator: Any, kind: str, data: Sequence[Any], cv: Any, settings: Settings
+    estimator: Any,
+    kind: type,
+    cv: Any,
+    settings: ImportanceSettings,
+    X: Any,
+    y: Any,
+    weight: Any,
+    groups: Any,
 ) -> Iterator[HeldOut]:
     """Clones on the training rows of every split, examined on the others."""
-    X, y, weight, groups = data
-    y, labels = _target(kind, y)
+    if kind is Times:
+        y = np.column_stack(read_times(y))
+    y = np.asarray(y)
+    strata = y[:, 1] if kind is Times else y
     require_rows(X, len(y))
-    if kind == "values":
-        values = Values.of(y, weight, n_rows=count_rows(X), center=False)
-        variance = variance_of(values.target, values.weight)
-        settings = replace(settings, variance=variance)
+    if kind is Values:
+        values = Values.of(y, weight, n_rows=len(y), center=False)
+        settings = replace(settings, variance=known_variance(values))
     pairwise = get_tags(estimator).input_tags.pairwise
     weight = None if weight is None else np.asarray(weight)
-    splitter = check_cv(cv, labels, classifier=kind != "values")
-    for train, test in splitter.split(np.zeros(len(y)), labels, groups):
-        _require_enough(kind != "labels" or settings.center, test)
+    splitter = check_cv(cv, strata, classifier=kind is not Values)
+    for train, test in splitter.split(np.zeros(len(y)), strata, groups):
+        _require_enough(kind is not Labels or settings.center, test)
         options = {} if weight is None else {"sample_weight": weight[train]}
         columns = train if pairwise else None
         model = clone(estimator).fit(take_rows(X, train, columns), y[train], **options)
-        _require_all_classes(model, labels)
-        own = None if weight is None else weight[test]
-        new = take_rows(X, test, columns)
-        yield examine(model, new, y[test], own, settings, len(train))
-
-
-def _target(kind: str, y: Any) -> tuple[np.ndarray, np.ndarray]:
-    """y as an array that can be sliced, and what folds are stratified by."""
-    if kind == "times":
-        time, event = read_times(y)
-        return np.column_stack([time, event]), event
-    found = np.asarray(y)
-    return found, found
+        _require_all_classes(model, strata)
+        test_weight = None if weight is None else weight[test]
+        test_rows = take_rows(X, test, columns)
+        yield examine(model, test_rows, y[test], test_weight, settings, len(train))
 
 
 def _require_enough(centered: bool, test: np.ndarray) -> None:
@@ -269,8 +266,8 @@ def _require_all_classes(model: Any, labels: np.ndarray) -> None:
 # --- from sums to shares --------------------------------------------------------------
 
 
-def summarize(folds: Sequence[HeldOut], by: str) -> Importance:
-    """Shares and errors of all folds together."""
+def combine_folds(folds: Sequence[HeldOut], by: str) -> Importance:
+    """Return shares and errors of all folds together."""
     gains, counts, inflation = _units(folds)
     totals = gains.sum(axis=1)
     mean, mean_error = ratio(gains, counts, inflation)
@@ -298,7 +295,7 @@ def summarize(folds: Sequence[HeldOut], by: str) -> Importance:
 
 
 def _units(folds: Sequence[HeldOut]) -> tuple[np.ndarray, np.ndarray, float]:
-    """Gains and counts of what errors are over, and what stands for 1 / n there."""
+    """Gains and counts by row or fold, and the factor in place of 1 / n."""
     if len(folds) == 1:
         only = folds[0]
         return only.gains, only.counts, only.overlap**2 / len(only.counts)

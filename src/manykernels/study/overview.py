@@ -11,11 +11,11 @@ from scipy.linalg import eigh
 from manykernels.banks import GramBank
 from manykernels.banks.centered_alignment import alignments
 from manykernels.mkl.combined import weighted_kernel
-from manykernels.study.rows import take_rows
+from manykernels.study.study_data import take_rows
 
-MOST_ROWS = 1000  # in a picture of rows
-ALIGNED_ROWS = 300  # that alignments are computed on
-MOST_KERNELS = 40  # the heaviest, in a picture of kernels
+MAX_DRAWN_ROWS = 1000  # in a picture of rows
+MAX_ALIGNED_ROWS = 300  # that alignments are computed on
+MAX_DRAWN_KERNELS = 40  # the heaviest, in a picture of kernels
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ class Overview:
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
     >>> model = mk.MKLClassifier("rbf@0-1; rbf@2-3", random_state=0).fit(X, y)
-    >>> seen = Overview.of(model, X, len(X))
-    >>> seen.places.shape, seen.alignments.shape
+    >>> overview = Overview.of(model, X, len(X))
+    >>> overview.places.shape, overview.alignments.shape
     ((150, 2), (2, 2))
     """
 
@@ -55,16 +55,16 @@ class Overview:
     def of(cls, model: Any, X: Any, n_rows: int) -> Overview | None:
         """None where kernel values between the rows are not known."""
         order = np.random.default_rng(0).permutation(n_rows)
-        rows, few = np.sort(order[:MOST_ROWS]), np.sort(order[:ALIGNED_ROWS])
+        rows, few = np.sort(order[:MAX_DRAWN_ROWS]), np.sort(order[:MAX_ALIGNED_ROWS])
         weights = np.atleast_2d(model._model.weights_at_new_rows).mean(axis=0)
-        heaviest = np.argsort(-weights, kind="stable")[:MOST_KERNELS]
+        heaviest = np.argsort(-weights, kind="stable")[:MAX_DRAWN_KERNELS]
         if n_rows < 3:
             return None
         values = _between(model, X, rows, weights)
         if values is None:
             return None
-        alone = np.eye(len(weights))[heaviest]
-        stack = np.array([_between(model, X, few, one) for one in alone])
+        single = np.eye(len(weights))[heaviest]
+        stack = np.array([_between(model, X, few, one) for one in single])
         places, explained = principal_components(values)
         return cls(
             rows,
@@ -82,9 +82,9 @@ def _between(
     given = model.__sklearn_tags__().input_tags.pairwise
     if not given:
         return weighted_kernel(model, weights, take_rows(X, rows), None)
-    found = weighted_kernel(model, weights, X, None)
-    square = found.shape[0] == found.shape[1]
-    return found[np.ix_(rows, rows)] if square else None
+    kernel = weighted_kernel(model, weights, X, None)
+    square = kernel.shape[0] == kernel.shape[1]
+    return kernel[np.ix_(rows, rows)] if square else None
 
 
 def principal_components(kernel: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

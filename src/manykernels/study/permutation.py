@@ -14,17 +14,20 @@ from manykernels.banks.centered_alignment import centered_products, ratio
 from manykernels.base.extras import require_library
 from manykernels.base.quoted import quoted
 from manykernels.inputs.parameters import OneOf, Rules, Whole, check_values, draw_seed
-from manykernels.study.owners import Owners
-from manykernels.study.refits import RUNNING, Refits, Runs, kernel_shares
+from manykernels.study.kernel_parts import KernelParts
+from manykernels.study.refits import (
+    REFIT_RULES,
+    ParallelRuns,
+    Refits,
+    kernel_shares,
+)
 from manykernels.targets import Values
 
 # Blocks whose rows are shuffled, or no block for the targets; and the order.
 Shuffle = tuple[np.ndarray, np.ndarray]
 Statistic = Callable[[Shuffle], np.ndarray]  # one number for every kernel
-REFITS = 200
-TOL = 1e-3
-TIE = 1e-9  # statistics closer than this to the observed one count as reaching it
-RULES: Rules = {**RUNNING, "n_permutations": Whole(example=REFITS)}
+TIED_STATISTIC_TOL = 1e-9  # rounding of statistics that are equal
+PERMUTATION_RULES: Rules = {**REFIT_RULES, "n_permutations": Whole(example=200)}
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,7 @@ class KernelTest:
     @property
     def p_values(self) -> np.ndarray:
         """(1 + shuffled statistics that reach the observed one) / (1 + all of them)."""
-        reached = self.null >= self.statistic - TIE
+        reached = self.null >= self.statistic - TIED_STATISTIC_TOL
         return np.asarray((1.0 + reached.sum(axis=0)) / (1.0 + len(self.null)))
 
     @property
@@ -90,8 +93,8 @@ def permutation_test(
     statistic: str = "weight",
     shuffle: str = "target",
     groups: str | Sequence[str] | None = None,
-    n_permutations: int = REFITS,
-    tol: float = TOL,
+    n_permutations: int = 200,
+    tol: float = 1e-3,
     sample_weight: Any = None,
     n_jobs: int | None = None,
     verbose: int = 0,
@@ -159,55 +162,55 @@ def permutation_test(
     >>> found.p_values.tolist()
     [0.025, 1.0, 1.0]
     """
-    OneOf(*STATISTICS).check("statistic", statistic)
-    OneOf(*SHUFFLES).check("shuffle", shuffle)
+    OneOf(*KERNEL_STATISTICS).check("statistic", statistic)
+    OneOf(*SHUFFLED_PARTS).check("shuffle", shuffle)
     given = {"n_permutations": n_permutations, "tol": tol}
-    check_values({**given, "n_jobs": n_jobs, "verbose": verbose}, RULES)
+    check_values({**given, "n_jobs": n_jobs, "verbose": verbose}, PERMUTATION_RULES)
     seed = draw_seed(random_state)
     refits = Refits.of(estimator, X, y, sample_weight, tol, seed)
-    owners = kernel_owners(refits, groups)
-    work = STATISTICS[statistic](refits)
-    runs = Runs(n_jobs, verbose, refits.data.bank.nbytes)
+    parts = parts_to_test(refits, groups)
+    work = KERNEL_STATISTICS[statistic](refits)
+    runs = ParallelRuns(n_jobs, verbose, refits.data.bank.nbytes)
     rng = np.random.default_rng(seed)
-    values = SHUFFLES[shuffle](refits, owners, work, runs, n_permutations, rng)
-    return KernelTest(owners.names, values[0], values[1:])
+    values = SHUFFLED_PARTS[shuffle](refits, parts, work, runs, n_permutations, rng)
+    return KernelTest(parts.names, values[0], values[1:])
 
 
 def _by_target(
     refits: Refits,
-    owners: Owners,
+    parts: KernelParts,
     work: Statistic,
-    runs: Runs,
+    runs: ParallelRuns,
     n_permutations: int,
     rng: np.random.Generator,
 ) -> np.ndarray:
     """Statistics with the targets as they are, then shuffled; (1 + n, parts)."""
-    nobody = np.zeros(len(refits.names), dtype=bool)
+    no_blocks = np.zeros(len(refits.names), dtype=bool)
     every = np.arange(refits.n_rows)
     orders = [every, *(rng.permutation(every) for _ in range(n_permutations))]
-    items = [(nobody, order) for order in orders]
-    return owners.sum(np.stack(runs.of(work, items, "shuffled targets")), axis=1)
+    items = [(no_blocks, order) for order in orders]
+    return parts.sum(np.stack(runs.of(work, items, "shuffled targets")), axis=1)
 
 
 def _by_view(
     refits: Refits,
-    owners: Owners,
+    parts: KernelParts,
     work: Statistic,
-    runs: Runs,
+    runs: ParallelRuns,
     n_permutations: int,
     rng: np.random.Generator,
 ) -> np.ndarray:
     """The same with the rows of every part shuffled by themselves."""
-    seen = refits.data.bank.diagonals() > 0.0
-    _, pattern = np.unique(seen, axis=0, return_inverse=True)  # of views that are there
+    present = refits.data.bank.diagonals() > 0.0
+    _, pattern = np.unique(present, axis=0, return_inverse=True)
     items = []
-    for part in range(len(owners.names)):
+    for k in range(len(parts.names)):
         orders = [_within(pattern, rng) for _ in range(n_permutations)]
         for order in [np.arange(refits.n_rows), *orders]:
-            items.append((owners.position == part, order))
-    found = owners.sum(np.stack(runs.of(work, items, "shuffled views")), axis=1)
-    found = found.reshape(len(owners.names), 1 + n_permutations, -1)
-    return np.stack([values[:, part] for part, values in enumerate(found)], axis=1)
+            items.append((parts.position == k, order))
+    found = parts.sum(np.stack(runs.of(work, items, "shuffled views")), axis=1)
+    found = found.reshape(len(parts.names), 1 + n_permutations, -1)
+    return np.stack([values[:, k] for k, values in enumerate(found)], axis=1)
 
 
 def _within(pattern: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -235,37 +238,32 @@ def adjusted_p_values(p_values: np.ndarray) -> np.ndarray:
     return out
 
 
-def kernel_owners(refits: Refits, groups: Any) -> Owners:
+def parts_to_test(refits: Refits, groups: Any) -> KernelParts:
     """Which kernels are tested together."""
     names = refits.names
     if groups is None:
-        return Owners(names, np.arange(len(names)))
+        return KernelParts(names, np.arange(len(names)))
     if isinstance(groups, str):
         OneOf("view", None).check("groups", groups)
-        return Owners.of_names(refits.views)
+        return KernelParts.of_names(refits.views)
     texts = [str(text) for text in groups]
     if len(texts) != len(names):
         raise ValueError(
             f"groups must have a text for each of {len(names)} kernels, got "
             f"{len(texts)}; the kernels are {', '.join(names[:3])} and so on."
         )
-    return Owners.of_names(texts)
-
-
-def _weights(refits: Refits) -> Statistic:
-    return partial(_learned, refits)
+    return KernelParts.of_names(texts)
 
 
 def _learned(refits: Refits, item: Shuffle) -> np.ndarray:
-    """Weights after shuffling, from a start that knows nothing."""
+    """Weights after shuffling, from the same start whatever the targets are."""
     p, C = float(refits.estimator.p), float(refits.estimator.C)
     blocks, order = item
-    some = (
-        refits.with_shuffled(blocks, order)
-        if blocks.any()
-        else refits.with_targets_of(order)
-    )
-    return kernel_shares(some.solve(p, C, some.zero(p, C)))
+    if blocks.any():
+        shuffled = refits.with_shuffled(blocks, order)
+    else:
+        shuffled = refits.with_targets_of(order)
+    return kernel_shares(shuffled.solve(p, C, shuffled.zero(p, C)))
 
 
 def _alignments(refits: Refits) -> Statistic:
@@ -290,19 +288,19 @@ def _aligned(
 
 def _numbers(refits: Refits) -> np.ndarray:
     """The targets as columns: one per class, or as they are."""
-    rows: Any = refits.data.targets
+    targets: Any = refits.data.targets
     if refits.labels is not None:
-        return np.eye(len(rows.classes))[refits.labels]
-    if isinstance(rows, Values):
-        return rows.target
+        return np.eye(len(targets.classes))[refits.labels]
+    if isinstance(targets, Values):
+        return targets.target
     raise ValueError(
         "statistic='alignment' needs labels or numbers, got times until an event for "
         f"{quoted(type(refits.estimator).__name__)}; choose 'weight'."
     )
 
 
-STATISTICS: dict[str, Callable[[Refits], Statistic]] = {
-    "weight": _weights,
+KERNEL_STATISTICS: dict[str, Callable[[Refits], Statistic]] = {
+    "weight": lambda refits: partial(_learned, refits),
     "alignment": _alignments,
 }
-SHUFFLES = {"target": _by_target, "view": _by_view}
+SHUFFLED_PARTS = {"target": _by_target, "view": _by_view}

@@ -23,16 +23,15 @@ from manykernels.mkl.reads import kernel_views
 from manykernels.mkl.search import SearchMixin
 from manykernels.solvers import Expansion, Problem
 from manykernels.solvers.loop import require_whole
-from manykernels.study.tasks import task_of
 from manykernels.targets import Labels
 
-LEAST_TOL = 1e-8  # relative gap: below it the values themselves are rounded
-RUNNING: Rules = {  # what studies of many fits are told
+MIN_REFIT_TOL = 1e-8  # relative gap: below it the values themselves are rounded
+REFIT_RULES: Rules = {
     "tol": Number(0.0, 1.0),
     "n_jobs": Workers(optional=True),
     "verbose": Whole(low=0, example=1),
 }
-PROCESS_BYTES = 2**28  # of kernels that are handed to other processes
+MAX_COPIED_BYTES = 2**28  # of kernels that are copied to other processes
 Item = TypeVar("Item")
 
 
@@ -63,15 +62,15 @@ class Refits:
     ) -> Refits:
         """Check everything, and compute the kernels, precise enough for the C."""
         require_plain(estimator)
-        own = clone(estimator).set_params(tol=tol, verbose=0, callback=None)
-        own.set_params(checkpoint=None, warm_start=False)
-        if own.random_state is None:
-            own.set_params(random_state=seed)
-        if own.storage == "auto":  # float32 may not carry such small gaps
-            own.set_params(storage="float64")
+        copied = clone(estimator).set_params(tol=tol, verbose=0, callback=None)
+        copied.set_params(checkpoint=None, warm_start=False)
+        if copied.random_state is None:
+            copied.set_params(random_state=seed)
+        if copied.storage == "auto":  # float32 may not carry such small gaps
+            copied.set_params(storage="float64")
         if C is not None:
-            own.set_params(C=C)
-        return cls(own, own._read(X, y, sample_weight))
+            copied.set_params(C=C)
+        return cls(copied, copied._read(X, y, sample_weight))
 
     @property
     def names(self) -> list[str]:
@@ -90,29 +89,29 @@ class Refits:
 
     @property
     def labels(self) -> np.ndarray | None:
-        """Positions of the classes, where there are classes."""
+        """Positions of the classes; None without classes."""
         targets = self.data.targets
         return targets.target if isinstance(targets, Labels) else None
 
-    def on(self, index: np.ndarray) -> Refits:
+    def take(self, index: np.ndarray) -> Refits:
         """The same on some of the rows."""
         bank = self.data.bank.take(index)
         targets = self.data.targets.take(index)
         return replace(self, data=self.data._replace(bank=bank, targets=targets))
 
-    def shares_unseen(self, found: Expansion, seen: np.ndarray) -> np.ndarray:
-        """What each kernel has of the gains on the rows that a fit has not seen.
+    def shares_unseen(self, model: Expansion, train: np.ndarray) -> np.ndarray:
+        """Share of each kernel in the gains on the rows that were not in the fit.
 
-        NaN where there are no gains; see `kernel_importance`.
+        NaN if these are not positive; see `kernel_importance`.
         """
-        others = np.setdiff1d(np.arange(self.n_rows), seen)
-        coef = np.zeros((self.n_rows, found.coef.shape[1]))
-        coef[seen] = found.coef
-        parts = self._parts(coef, found.weights)[others]
-        task = task_of(self.estimator, self.data.targets.take(others))
+        others = np.setdiff1d(np.arange(self.n_rows), train)
+        coef = np.zeros((self.n_rows, model.coef.shape[1]))
+        coef[train] = model.coef
+        parts = self._parts(coef, model.weights)[others]
+        targets = self.data.targets.take(others)
         if parts.shape[2] == 1:
             parts = parts[..., 0]
-        gains = task.weight @ task.gains(parts).gain
+        gains = targets.weight @ targets.gains(parts).gain
         total = gains.sum()
         return np.asarray(gains / total if total > 0.0 else np.full_like(gains, np.nan))
 
@@ -150,23 +149,23 @@ class Refits:
         that no weights can change: what weights decide is the share of the norm.
         """
         problem = self.estimator._problem(self.data, p, C)
-        found = self._solved(problem, start, self.estimator.tol)
-        if not sharp or found.weights.ndim == 2:  # targets apart are solved exactly
-            return found
-        norms = found.weights * problem.theta_norms(found.coef)
-        share = problem.reg * problem.norm.value(norms) / problem.objective(found)
+        model = self._solved(problem, start, self.estimator.tol)
+        if not sharp or model.weights.ndim == 2:  # targets apart are solved exactly
+            return model
+        norms = model.weights * problem.theta_norms(model.coef)
+        share = problem.reg * problem.norm.value(norms) / problem.objective(model)
         tol = self.estimator.tol * min(1.0, share) ** 2
         if tol >= self.estimator.tol:
-            return found
-        return self._solved(problem, found, max(LEAST_TOL, tol))
+            return model
+        return self._solved(problem, model, max(MIN_REFIT_TOL, tol))
 
     def _solved(
         self, problem: Problem, start: Expansion | None, tol: float
     ) -> Expansion:
-        own = copy(self.estimator)
-        own.tol = tol
-        solver = own._make_solver(self.data.seed)
-        if getattr(own, "per_target_weights", False):
+        estimator = copy(self.estimator)
+        estimator.tol = tol
+        solver = estimator._make_solver(self.data.seed)
+        if getattr(estimator, "per_target_weights", False):
             return side_by_side(solve_each(solver, problem, start, None))
         result = require_whole(solver.solve(problem, start))
         if tol == self.estimator.tol:  # what is sharper may end at rounding
@@ -182,8 +181,8 @@ def kernel_shares(model: Expansion) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Runs:
-    """How many fits are made: some at a time, and with a word on how far it is.
+class ParallelRuns:
+    """Many fits, some at a time, with progress.
 
     Small fits hold the interpreter's lock most of the time, so they go to processes;
     large ones leave it to others, and threads share their kernels.
@@ -197,33 +196,37 @@ class Runs:
         self, work: Callable[[Item], Any], items: Sequence[Item], what: str
     ) -> list[Any]:
         """[work(item), ...]."""
-        apart = self.n_bytes <= PROCESS_BYTES
-        one = partial(_recorded, work) if apart else partial(_plainly, work)
-        how = {"prefer": "processes"} if apart else {"require": "sharedmem"}
-        jobs: Iterable[Any] = (delayed(one)(item) for item in items)
-        found = []
+        copied = self.n_bytes <= MAX_COPIED_BYTES
+        backend = {"prefer": "processes"} if copied else {"require": "sharedmem"}
+        run_one = partial(_with_warnings if copied else _without_warnings, work)
+        jobs: Iterable[Any] = (delayed(run_one)(item) for item in items)
+        values = []
         with (
             one_blas_thread(),
             counted_steps(self.verbose, what, len(items)) as step,
         ):
-            run = Parallel(self.n_jobs, return_as="generator", **how)
-            for value, warned in run(jobs):
-                found.append(value)
-                for one_warning in warned:
-                    warnings.warn(one_warning, stacklevel=4)
+            run = Parallel(self.n_jobs, return_as="generator", **backend)
+            for value, raised in run(jobs):
+                values.append(value)
+                for warning in raised:
+                    warnings.warn(warning, stacklevel=4)
                 step()
-        return found
+        return values
 
 
-def _recorded(work: Callable[[Item], Any], item: Item) -> tuple[Any, list[Warning]]:
-    """The value, and what another process would say to nobody."""
+def _with_warnings(
+    work: Callable[[Item], Any], item: Item
+) -> tuple[Any, list[Warning]]:
+    """The value and the warnings it raised (a worker process would lose them)."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         value = work(item)
     return value, [one.message for one in caught if isinstance(one.message, Warning)]
 
 
-def _plainly(work: Callable[[Item], Any], item: Item) -> tuple[Any, list[Warning]]:
+def _without_warnings(
+    work: Callable[[Item], Any], item: Item
+) -> tuple[Any, list[Warning]]:
     return work(item), []
 
 

@@ -20,19 +20,15 @@ from manykernels.inputs.parameters import (
 )
 from manykernels.mkl.search import Grid
 from manykernels.study.refits import (
-    RUNNING,
+    REFIT_RULES,
+    ParallelRuns,
     Refits,
-    Runs,
     kernel_shares,
     require_plain,
 )
 
-TOL = 1e-4  # relative gap at which weights of zero are zero
-RANGE = (5.0, 95.0)  # percentiles between which most weights are
-OFTEN = 0.9  # of the subsamples
-FEWEST_ROWS = 4
-RULES: Rules = {
-    **RUNNING,
+STABILITY_RULES: Rules = {
+    **REFIT_RULES,
     "n_pairs": Whole(example=50),
     "threshold": Number(0.0, 1.0, low_ok=True),
 }
@@ -87,12 +83,12 @@ class WeightStability:
         """The highest frequency of every kernel on the whole path, shape (K,)."""
         return np.asarray(self.frequency.max(axis=(0, 1)))
 
-    def stable(self, often: float = OFTEN) -> list[str]:
+    def stable(self, often: float = 0.9) -> list[str]:
         """Kernels that some p and C selects in at least this share of subsamples."""
         _require_often(often)
         return [self.names[f] for f in np.flatnonzero(self.most_frequent >= often)]
 
-    def false_selections(self, often: float = OFTEN) -> float:
+    def false_selections(self, often: float = 0.9) -> float:
         r"""Bound on the expected number of kernels that are stable by chance.
 
         :math:`q^2 / ((2\,often - 1) K)`, where q is the mean number of kernels that a
@@ -141,7 +137,7 @@ def weight_stability(
     ps: Any = None,
     n_pairs: int = 50,
     threshold: float = 1e-3,
-    tol: float = TOL,
+    tol: float = 1e-4,
     sample_weight: Any = None,
     n_jobs: int | None = None,
     verbose: int = 0,
@@ -198,37 +194,34 @@ def weight_stability(
     >>> sorted(found.stable())
     ['rbf@2', 'rbf@3']
     """
-    given = {"n_pairs": n_pairs, "threshold": threshold}
-    check_values({**given, "tol": tol, "n_jobs": n_jobs, "verbose": verbose}, RULES)
+    given = {"n_pairs": n_pairs, "threshold": threshold, "tol": tol}
+    check_values({**given, "n_jobs": n_jobs, "verbose": verbose}, STABILITY_RULES)
     require_plain(estimator)
-    own_C = float(require_number("C", estimator.C, 0.0))
-    grid = Grid.of(
-        estimator.p if ps is None else ps,
-        own_C if Cs is None else Cs,
-    )
+    C = float(require_number("C", estimator.C, 0.0))
+    grid = Grid.of(estimator.p if ps is None else ps, C if Cs is None else Cs)
     seed = draw_seed(random_state)
     refits = Refits.of(estimator, X, y, sample_weight, tol, seed, max(grid.Cs))
     rng = np.random.default_rng(seed)
     halves = [half for _ in range(n_pairs) for half in _halves(refits, rng)]
-    runs = Runs(n_jobs, verbose, refits.data.bank.nbytes)
-    found = runs.of(partial(_path, refits, grid), halves, "halves of the rows")
-    weights, importances = np.stack(found, axis=1)
-    facts = (refits.names, grid.ps, grid.Cs)
-    return WeightStability(*facts, weights, float(threshold), importances)
+    runs = ParallelRuns(n_jobs, verbose, refits.data.bank.nbytes)
+    paths = runs.of(partial(_path, refits, grid), halves, "halves of the rows")
+    weights, importances = np.stack(paths, axis=1)
+    return WeightStability(
+        refits.names, grid.ps, grid.Cs, weights, float(threshold), importances
+    )
 
 
 def _halves(refits: Refits, rng: np.random.Generator) -> list[np.ndarray]:
     """Two halves of the rows; every class is divided as evenly as it can be."""
     n_rows, labels = refits.n_rows, refits.labels
-    if n_rows < FEWEST_ROWS:
+    if n_rows < 4:
         raise ValueError(
-            f"halves need at least {FEWEST_ROWS} rows of positive weight, got {n_rows};"
-            " pass more."
+            f"halves need at least 4 rows of positive weight, got {n_rows}; pass more."
         )
     order = rng.permutation(n_rows)
     if labels is not None:  # one class after the other, at random within a class
         order = order[np.argsort(labels[order], kind="stable")]
-    # Which of two neighbors goes where is drawn as well: nobody is always first.
+    # Which of two neighbors goes where is drawn as well: neither is always first.
     first = rng.integers(2, size=(n_rows + 1) // 2)
     side = np.stack([first, 1 - first], axis=1).ravel()[:n_rows]
     halves = [np.sort(order[side == k]) for k in (0, 1)]
@@ -242,7 +235,7 @@ def _halves(refits: Refits, rng: np.random.Generator) -> list[np.ndarray]:
 
 def _path(refits: Refits, grid: Grid, half: np.ndarray) -> np.ndarray:
     """Weights and importances for every p and C on one half, shape (2, ps, Cs, K)."""
-    part = refits.on(half)
+    part = refits.take(half)
     found = []
     for p in grid.ps:
         start = None
@@ -256,7 +249,7 @@ def _range(values: np.ndarray) -> np.ndarray:
     """Low end, median and high end over the subsamples that have a value."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # where none of them has one
-        return np.nanpercentile(values, [RANGE[0], 50.0, RANGE[1]], axis=0)
+        return np.nanpercentile(values, [5.0, 50.0, 95.0], axis=0)
 
 
 def _require_often(often: float) -> None:

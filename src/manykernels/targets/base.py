@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -15,6 +15,17 @@ from manykernels.base.quoted import described, quoted
 from manykernels.losses import Loss
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Problem
+
+
+@dataclass(frozen=True)
+class Gains:
+    """What every part of a model gains in every row.
+
+    The mean gain of a part is sum(weight gain) / sum(weight count).
+    """
+
+    gain: np.ndarray  # (rows, parts)
+    count: np.ndarray  # (rows,)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +48,16 @@ class Targets(ABC):
     weight: np.ndarray
     loss: Loss | None = None
     per_target: bool = False
+
+    task: ClassVar[str]
+    metric: ClassVar[str]  # that `score_of` measures
+    rows_per_gain: ClassVar[int] = 1  # a gain depends on so many rows
+    strata: ClassVar[Any] = None  # classes of rows, of which folds have equal shares
+
+    @property
+    @abstractmethod
+    def y(self) -> np.ndarray:
+        """Targets in the form that estimators take."""
 
     @property
     @abstractmethod
@@ -72,6 +93,39 @@ class Targets(ABC):
         weighted : bool
             Whether the weights of the rows count.
         """
+
+    @abstractmethod
+    def score_of(self, scores: np.ndarray) -> float:
+        """Weighted accuracy, R^2 or concordance of scores of these rows."""
+
+    @abstractmethod
+    def scores_by(self, estimator: Any, X: Any) -> np.ndarray:
+        """Scores (rows, n_outputs) of rows by any fitted estimator of this task."""
+
+    @abstractmethod
+    def predictions(self, scores: np.ndarray) -> Predictions:
+        """An estimator that predicts what `scores_by` gave."""
+
+    @abstractmethod
+    def gains(
+        self,
+        parts: np.ndarray,
+        center: bool = True,
+        variance: np.ndarray | None = None,
+    ) -> Gains:
+        """What parts of scores, (rows, parts) or (rows, parts, outputs), gain.
+
+        Parameters
+        ----------
+        center : bool
+            Of labels: take the means of the parts off first.
+        variance : array of shape (targets,), optional
+            Of values: by default their own.
+        """
+
+    def gains_by_output(self, parts: np.ndarray, **options: Any) -> dict[str, Any]:
+        """Sums of gains by class, or by target where there are several."""
+        return {}
 
     def problem(self, bank: Bank, norm: LpGroupNorm, C: float) -> Problem:
         """The problem on these rows, which are those of the bank."""

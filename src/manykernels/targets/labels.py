@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import softmax
@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import type_of_target
 from manykernels.base.quoted import described
 from manykernels.losses import Loss
 from manykernels.targets.base import (
+    Gains,
     Predictions,
     Targets,
     missing_target,
@@ -22,6 +23,8 @@ from manykernels.targets.base import (
     require_length,
     score_predictions,
 )
+
+LOWEST_LOG_PROBABILITY = np.log(np.finfo(float).tiny)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +47,9 @@ class Labels(Targets):
 
     classes: np.ndarray
     positions: np.ndarray
+
+    task: ClassVar[str] = "classification"
+    metric: ClassVar[str] = "accuracy"
 
     @classmethod
     def of(
@@ -91,6 +97,15 @@ class Labels(Targets):
         )
 
     @property
+    def y(self) -> np.ndarray:
+        return np.asarray(self.classes[self.positions])
+
+    @property
+    def strata(self) -> np.ndarray:
+        """Every fold has the same share of every class."""
+        return self.positions
+
+    @property
     def target(self) -> np.ndarray:
         return self.positions
 
@@ -115,10 +130,86 @@ class Labels(Targets):
     ) -> np.ndarray:
         logits = self.loss is not None and self.loss.scores_are_logits
         kind = PredictedProbabilities if logits else PredictedLabels
-        y = self.classes[held_out.positions]
         weight = held_out.weight if weighted else None
         predictions = kind(scores, self.classes)
-        return np.array([score_predictions(scoring, predictions, y, weight)])
+        return np.array([score_predictions(scoring, predictions, held_out.y, weight)])
+
+    def score_of(self, scores: np.ndarray) -> float:
+        best = scores > 0.0 if scores.ndim == 1 else scores.argmax(axis=1)
+        return float(np.average(best == self.positions, weights=self.weight))
+
+    def scores_by(self, estimator: Any, X: Any) -> np.ndarray:
+        """Logarithms of probabilities."""
+        with np.errstate(divide="ignore"):
+            logarithms = np.log(estimator.predict_proba(X))
+        scores = np.maximum(logarithms, LOWEST_LOG_PROBABILITY)
+        return self.columns_of(scores, estimator.classes_)
+
+    def columns_of(self, scores: np.ndarray, classes: np.ndarray) -> np.ndarray:
+        """A column per class, lowest for those that an estimator has not met."""
+        columns = np.full((len(scores), len(self.classes)), scores.min() - 1.0)
+        columns[:, np.searchsorted(self.classes, classes)] = scores
+        return columns
+
+    def predictions(self, scores: np.ndarray) -> Predictions:
+        return PredictedProbabilities(scores, self.classes)
+
+    def gains(
+        self,
+        parts: np.ndarray,
+        center: bool = True,
+        variance: np.ndarray | None = None,
+    ) -> Gains:
+        r"""Parts of the margin, :math:`a_{f, y_i}(x_i) - a_{f, k_i}(x_i)`.
+
+        :math:`k_i` is the strongest other class of the whole model, so that the parts
+        add up to the margin of the row. Centered, a constant that favors the commonest
+        class gains nothing.
+
+        Examples
+        --------
+        >>> labels = Labels.of([0, 1])
+        >>> labels.gains(np.array([[-2.0, 0.5], [3.0, 1.0]]), center=False).gain
+        array([[ 2. , -0.5],
+               [ 3. ,  1. ]])
+        """
+        # The mean direction adds nothing to sums of centered parts, but errors of a
+        # covariance are those with both means taken off.
+        gain = self._margins(parts, self._directions(parts), center, center)
+        return Gains(gain, np.ones(len(self.positions)))
+
+    def gains_by_output(
+        self, parts: np.ndarray, center: bool = True, **options: Any
+    ) -> dict[str, Any]:
+        gain = self._margins(parts, self._directions(parts), center)
+        members = np.eye(len(self.classes))[self.positions] * self.weight[:, None]
+        return {"per_class": np.asarray(members.T @ gain)}
+
+    def _margins(
+        self,
+        parts: np.ndarray,
+        directions: np.ndarray,
+        center_parts: bool,
+        center_directions: bool = False,
+    ) -> np.ndarray:
+        parts = parts.reshape(*parts.shape[:2], -1)
+        if center_parts:
+            parts = parts - np.average(parts, axis=0, weights=self.weight)
+        if center_directions:
+            mean = np.average(directions, axis=0, weights=self.weight)
+            directions = directions - mean
+        return np.asarray(np.einsum("ifk,ik->if", parts, directions))
+
+    def _directions(self, parts: np.ndarray) -> np.ndarray:
+        """1 for the true class and -1 for its rival; the sign of one difference."""
+        if parts.ndim == 2:
+            return (2.0 * self.positions - 1.0)[:, None]
+        rows, others = np.arange(len(self.positions)), parts.sum(axis=1)
+        others[rows, self.positions] = -np.inf
+        directions = np.zeros_like(others)
+        directions[rows, others.argmax(axis=1)] = -1.0
+        directions[rows, self.positions] = 1.0
+        return directions
 
 
 # --- checks ---------------------------------------------------------------------------

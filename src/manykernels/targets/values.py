@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
 from sklearn.utils import check_array
 
 from manykernels.base.quoted import described
 from manykernels.losses import Loss
 from manykernels.targets.base import (
+    Gains,
     Predictions,
     Targets,
     missing_target,
@@ -50,6 +52,9 @@ class Values(Targets):
     center: bool = True
     flat: bool = True
 
+    task: ClassVar[str] = "regression"
+    metric: ClassVar[str] = "R²"
+
     @classmethod
     def of(
         cls,
@@ -78,6 +83,10 @@ class Values(Targets):
             center=center,
             flat=y.ndim == 1,
         )
+
+    @property
+    def y(self) -> np.ndarray:
+        return self.values[:, 0] if self.flat else self.values
 
     @property
     def target(self) -> np.ndarray:
@@ -120,6 +129,69 @@ class Values(Targets):
             score_predictions(scoring, PredictedValues(p), y, weight) for y, p in pairs
         ]
         return np.array(found)
+
+    def score_of(self, scores: np.ndarray) -> float:
+        predicted = scores.reshape(len(scores), -1) + self.intercept
+        return float(r2_score(self.values, predicted, sample_weight=self.weight))
+
+    def scores_by(self, estimator: Any, X: Any) -> np.ndarray:
+        return np.asarray(estimator.predict(X)).reshape(-1, self.n_outputs)
+
+    def predictions(self, scores: np.ndarray) -> Predictions:
+        return PredictedValues(scores[:, 0] if self.flat else scores)
+
+    @property
+    def variance(self) -> np.ndarray:
+        """Of every target, shape (targets,).
+
+        Examples
+        --------
+        >>> Values.of([1.0, 3.0]).variance
+        array([1.])
+        """
+        mean = np.average(self.values, axis=0, weights=self.weight)
+        squares = (self.values - mean) ** 2
+        return np.asarray(np.average(squares, axis=0, weights=self.weight))
+
+    def gains(
+        self,
+        parts: np.ndarray,
+        center: bool = True,
+        variance: np.ndarray | None = None,
+    ) -> Gains:
+        r"""Parts of the covariance, :math:`(a_f(x_i) - \bar a_f)(y_i - \bar y) / v`.
+
+        v is the variance of the target; means over targets where there are several.
+
+        Examples
+        --------
+        >>> values = Values.of([1.0, 2.0, 3.0])
+        >>> gains = values.gains(np.array([[1.0, 5.0], [2.0, 5.0], [3.0, 5.0]]))
+        >>> gains.gain.mean(axis=0)
+        array([1., 0.])
+        """
+        gain = self._covariances(parts, variance).mean(axis=2)
+        return Gains(gain, np.ones(len(self.values)))
+
+    def gains_by_output(
+        self, parts: np.ndarray, variance: np.ndarray | None = None, **options: Any
+    ) -> dict[str, Any]:
+        if self.n_outputs == 1:
+            return {}
+        gain = self._covariances(parts, variance)
+        return {"per_target": np.einsum("i,ifk->kf", self.weight, gain)}
+
+    def _covariances(
+        self, parts: np.ndarray, variance: np.ndarray | None
+    ) -> np.ndarray:
+        """Of shape (rows, parts, targets)."""
+        parts = parts.reshape(*parts.shape[:2], -1)
+        variance = self.variance if variance is None else variance
+        # A target that never changes gives no gains.
+        variance = np.where(variance > 0.0, variance, 1.0)
+        off = self.values - np.average(self.values, axis=0, weights=self.weight)
+        moved = parts - np.average(parts, axis=0, weights=self.weight)
+        return np.asarray(moved * (off / variance)[:, None])
 
 
 def _intercept(values: np.ndarray, weight: np.ndarray, center: bool) -> np.ndarray:

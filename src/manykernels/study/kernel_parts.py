@@ -10,7 +10,7 @@ import numpy as np
 
 
 @dataclass(frozen=True)
-class Owners:
+class KernelParts:
     """Parts of a model: single kernels, or sums of the kernels of one view.
 
     Attributes
@@ -22,8 +22,8 @@ class Owners:
 
     Examples
     --------
-    >>> owners = Owners.of_names(["acids", "color", "acids"])
-    >>> owners.names, owners.sum(np.array([1.0, 2.0, 3.0]), axis=0)
+    >>> parts = KernelParts.of_names(["acids", "color", "acids"])
+    >>> parts.names, parts.sum(np.array([1.0, 2.0, 3.0]), axis=0)
     (['acids', 'color'], array([4., 2.]))
     """
 
@@ -31,14 +31,14 @@ class Owners:
     position: np.ndarray
 
     @classmethod
-    def of_names(cls, names: Sequence[str]) -> Owners:
-        """One owner per kernel, by name, in order of appearance."""
+    def of_names(cls, names: Sequence[str]) -> KernelParts:
+        """One name per kernel; parts are in order of appearance."""
         unique = list(dict.fromkeys(names))
         return cls(unique, np.array([unique.index(name) for name in names]))
 
     @classmethod
-    def of(cls, model: Any, by: str) -> Owners:
-        """Every kernel alone, or the kernels of every view together."""
+    def of(cls, model: Any, by: str) -> KernelParts:
+        """Single kernels, or the kernels of every view together."""
         if by == "kernel":
             names = list(model.kernel_names_)
             return cls(names, np.arange(len(names)))
@@ -50,21 +50,20 @@ class Owners:
             return values
         shape = list(values.shape)
         shape[axis] = len(self.names)
-        out = np.zeros(shape)
-        np.add.at(
-            np.moveaxis(out, axis, 0), self.position, np.moveaxis(values, axis, 0)
-        )
-        return out
+        sums = np.zeros(shape)
+        by_part, by_kernel = (np.moveaxis(a, axis, 0) for a in (sums, values))
+        np.add.at(by_part, self.position, by_kernel)
+        return sums
 
 
 @dataclass(frozen=True)
-class Presence:
-    """Rows that have what each part reads, and how the model stretches rows.
+class PartPresence:
+    """Rows that have what each part reads, and how the model rescales rows.
 
     Attributes
     ----------
     has : bool array of shape (rows, parts)
-        A part of several kernels is there where any of them is.
+        A part of several kernels is present if any of these is.
     stretch : array of shape (rows,)
         Multiplies a row in every kernel, for the views that it lacks.
     """
@@ -73,13 +72,13 @@ class Presence:
     stretch: np.ndarray
 
     @classmethod
-    def of(cls, model: Any, X: Any, owners: Owners, n_rows: int) -> Presence:
-        """A part of several kernels is there where any of them is."""
-        found = model.kernel_presence(X)
-        has = np.zeros((n_rows, len(owners.names)), dtype=bool)
-        np.logical_or.at(has.T, owners.position, found.has.T)
-        return cls(has, found.stretch)
+    def of(cls, model: Any, X: Any, parts: KernelParts, n_rows: int) -> PartPresence:
+        """Of the parts of a fitted model."""
+        presence = model.kernel_presence(X)
+        has = np.zeros((n_rows, len(parts.names)), dtype=bool)
+        np.logical_or.at(has.T, parts.position, presence.has.T)
+        return cls(has, presence.stretch)
 
-    def take(self, rows: Any) -> Presence:
+    def take(self, rows: Any) -> PartPresence:
         """Some of the rows."""
-        return Presence(self.has[rows], self.stretch[rows])
+        return PartPresence(self.has[rows], self.stretch[rows])

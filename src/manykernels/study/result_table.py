@@ -9,12 +9,12 @@ import numpy as np
 from manykernels.base.extras import require_library
 
 
-class Table(dict[str, Any]):
+class ResultTable(dict[str, Any]):
     """Columns of equal length by name; `to_frame` makes a pandas data frame of them.
 
     Examples
     --------
-    >>> table = Table(method=["mkl", "uniform"], score=np.array([0.9, 0.85]))
+    >>> table = ResultTable(method=["mkl", "uniform"], score=np.array([0.9, 0.85]))
     >>> table
     method   score
     mkl      0.9
@@ -29,7 +29,7 @@ class Table(dict[str, Any]):
         return len(next(iter(self.values()), ()))
 
     @classmethod
-    def of(cls, lines: list[dict[str, Any]]) -> Table:
+    def of(cls, lines: list[dict[str, Any]]) -> ResultTable:
         """From one dict per row, all with the same keys."""
         return cls({name: _column([one[name] for one in lines]) for name in lines[0]})
 
@@ -52,7 +52,7 @@ class Table(dict[str, Any]):
 
 
 def _column(values: list[Any]) -> np.ndarray:
-    """Numbers as numbers; everything else as objects, whatever their lengths."""
+    # Anything but numbers becomes objects, whatever their lengths.
     if all(isinstance(one, bool | int | float | np.number) for one in values):
         return np.array(values)
     found = np.empty(len(values), dtype=object)

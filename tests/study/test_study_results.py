@@ -3,23 +3,25 @@
 import numpy as np
 import pytest
 
-from manykernels.study.contest.kinds import Values
-from manykernels.study.contest.splits import Split
-from manykernels.study.contest.tables import Finished, reliability, verdict
+from manykernels.study.study_data import Split
+from manykernels.study.study_results import FinishedSplits, reliability, verdict
+from manykernels.targets import Values
 
 
-class Told(Finished):
-    """Scores that are what they are."""
+class GivenScores(FinishedSplits):
+    """Splits whose scores are their records."""
 
     def score(self, method):
         return np.asarray(self.records[method])
 
 
-def told(learned, uniform, **options):
+def verdict_on(learned, uniform, **options):
     n = len(learned)
     split = Split(0, 0, np.arange(80), np.arange(20))
     scores = {"mkl": learned, "uniform": uniform}
-    return verdict(Told(Values(np.arange(3.0)), [split] * n, scores, None, None))
+    return verdict(
+        GivenScores(Values.of(np.arange(3.0)), [split] * n, scores, None, None)
+    )
 
 
 @pytest.mark.parametrize(
@@ -36,12 +38,12 @@ def told(learned, uniform, **options):
     ],
 )
 def test_verdict(gain, start):
-    assert told(0.5 + np.array(gain), np.full(len(gain), 0.5)).startswith(start)
+    assert verdict_on(0.5 + np.array(gain), np.full(len(gain), 0.5)).startswith(start)
 
 
 def test_two_splits_that_agree_may_still_be_chance():
     # Student's quantile with one degree of freedom is 12.7.
-    assert "within chance" in told(np.array([0.55, 0.58]), np.array([0.5, 0.5]))
+    assert "within chance" in verdict_on(np.array([0.55, 0.58]), np.array([0.5, 0.5]))
 
 
 def test_probabilities_that_are_right_lie_on_the_diagonal():

@@ -6,7 +6,7 @@ import pytest
 from sklearn.datasets import load_wine
 
 import manykernels as mk
-from manykernels.study.contest import kinds
+from manykernels.study import methods
 
 EVIL = '<img src=x onerror="window.hacked=1">'
 SCRIPT = "</script><script>window.hacked=1</script>"
@@ -28,7 +28,7 @@ def strange_data():
 @pytest.fixture(scope="session")
 def strange_study():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kinds, "TREES", 10)
+        patch.setattr(methods, "FOREST_TREES", 10)
         model = mk.MKLClassifier("rbf; linear", random_state=0)
         study = mk.Study(model, ps=[1.0], Cs=[1.0, 10.0], cv=3, n_pairs=1)
         return study.fit(*strange_data())

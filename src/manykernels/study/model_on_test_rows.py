@@ -1,27 +1,31 @@
-"""One fitted model on rows it has not seen: what a study tells, of one model."""
+"""One fitted model on unseen rows: the findings of a study, of one model."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from sklearn.utils import get_tags
 
-from manykernels.inputs.row_matching import match_rows
-from manykernels.study.contest.entrants import Outcome, Rows
-from manykernels.study.contest.kinds import kind_for
-from manykernels.study.contest.record import LEARNED, record_of
-from manykernels.study.contest.splits import Split
-from manykernels.study.contest.tables import Finished
-from manykernels.study.findings import Findings, row_names
+from manykernels.study.held_out import read_unseen
+from manykernels.study.kernel_parts import KernelParts
+from manykernels.study.methods import LEARNED, MethodResult
 from manykernels.study.overview import Overview
-from manykernels.study.owners import Owners
-from manykernels.study.rows import as_table, require_rows
-from manykernels.study.table import Table
+from manykernels.study.result_table import ResultTable
+from manykernels.study.split_records import record_split
+from manykernels.study.study_data import (
+    Split,
+    StudyRows,
+    align_rows,
+    one_target,
+    require_rows,
+    row_names,
+)
+from manykernels.study.study_results import FinishedSplits, SplitFindings
+from manykernels.targets import Labels
 
 
-class Unseen(Findings):
-    """What a fitted model does on rows that it has not seen.
+class ModelOnTestRows(SplitFindings):
+    """What a fitted model does on unseen rows.
 
     Parameters
     ----------
@@ -44,51 +48,52 @@ missing_, predictions_, contributions_, overview_ : see Study
     >>> import manykernels as mk
     >>> X, y = load_iris(return_X_y=True)
     >>> model = mk.MKLClassifier("rbf@0-1; rbf@2-3", random_state=0)
-    >>> found = Unseen(model.fit(X[::2], y[::2]), X[1::2], y[1::2])
+    >>> found = ModelOnTestRows(model.fit(X[::2], y[::2]), X[1::2], y[1::2])
     >>> found.view_importance_.names
     ['0-1', '2-3']
     """
 
     def __init__(self, model: Any, X: Any, y: Any, sample_weight: Any = None) -> None:
-        if not get_tags(model).input_tags.pairwise:
-            X, y, sample_weight = match_rows(as_table(X), y, sample_weight)
-        kind = kind_for(model, y)
-        n_rows = len(kind.y)
-        require_rows(X, n_rows)
+        X, y, sample_weight = align_rows(model, X, y, sample_weight)
         weight = None if sample_weight is None else np.asarray(sample_weight)
+        targets = one_target(read_unseen(model, y, None))
+        n_rows = len(targets.y)
+        require_rows(X, n_rows)
         split = Split(0, 0, np.arange(max(len(model.support_), 1)), np.arange(n_rows))
-        outcome = Outcome(kind.scores(model, X), {}, None, 0.0)
-        rows = Rows(X, kind.given, weight)
-        record = record_of(model, rows, kind, 0, 0, {LEARNED: outcome})
-        done = Finished(kind, [split], [record], weight, None)
-        self._tell(done, row_names(X, n_rows))
+        result = MethodResult(targets.scores_by(model, X), {}, None, 0.0)
+        rows = StudyRows(X, targets.y, weight)
+        record = record_split(model, rows, targets, 0, 0, {LEARNED: result})
+        done = FinishedSplits(targets, [split], [record], weight, None)
+        self._set_findings(done, row_names(X, n_rows))
         self.model_ = model
         self.score_ = float(done.score(LEARNED)[0])
-        share = self.score_ * (1.0 - self.score_) / n_rows if kind.is_share else np.nan
+        share = np.nan
+        if isinstance(targets, Labels):  # a share of rows, whose number gives its error
+            share = self.score_ * (1.0 - self.score_) / n_rows
         self.score_error_ = float(np.sqrt(share))
         self.overview_ = Overview.of(model, X, n_rows)
-        self.weights_ = plain_weights(model)
+        self.weights_ = weight_table(model)
         self.verdict_ = self._verdict(n_rows)
 
     def _verdict(self, n_rows: int) -> str:
         more = "" if np.isnan(self.score_error_) else f" ± {self.score_error_:.1%}"
         shown = f"{self.score_:.1%}" if more else f"{self.score_:.3f}"
         views = self.view_importance_
-        told = ""
+        text = ""
         if np.isfinite(views.share).all() and len(views.names) > 1:
             best = int(np.argmax(views.share))
-            told = (
+            text = (
                 f"; {views.names[best]} matters most, with {views.share[best]:.0%} ± "
-                f"{views.std_error[best]:.0%} of what holds there"
+                f"{views.std_error[best]:.0%} of what holds on them"
             )
-        return f"On {n_rows} unseen rows the {self.metric_} is {shown}{more}{told}."
+        return f"On {n_rows} unseen rows the {self.metric_} is {shown}{more}{text}."
 
 
-def plain_weights(model: Any) -> Table:
+def weight_table(model: Any) -> ResultTable:
     """Every kernel's view and weight."""
-    owners = Owners.of(model, "view")
-    return Table(
+    views = KernelParts.of(model, "view")
+    return ResultTable(
         kernel=list(model.kernel_names_),
-        view=[owners.names[v] for v in owners.position],
+        view=[views.names[v] for v in views.position],
         weight=np.atleast_2d(model.kernel_weights_).mean(axis=0),
     )

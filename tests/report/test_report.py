@@ -135,7 +135,7 @@ def test_the_rows_of_the_page_are_those_of_the_study(strange_report, strange_stu
     table = strange_study.predictions_
     off = table["row"][table["true"] != table["predicted"]]
     assert wrong == set(off.tolist())
-    assert strange_study.verdict_.replace("'", "&#x27;") in text
+    assert strange_study.verdict_.replace("'", "&#39;") in text
 
 
 def test_a_model_on_unseen_rows(iris, tmp_path):

@@ -1,1 +1,0 @@
-"""Several methods on the same splits of the same rows."""
