@@ -14,7 +14,7 @@ from ocr_data import KERNELS, MODELS, Fold, learn, words_of_all
 
 from manykernels.base.machine import one_blas_thread
 from manykernels.kernels import KernelSet
-from manykernels.structured import marginals, viterbi
+from manykernels.structured import ChainDecoder
 
 
 def main() -> None:
@@ -47,9 +47,13 @@ def decoding(n_chains: int, repeats: int) -> dict[str, float]:
     starts = np.arange(0, n_chains * 8 + 1, 8)
     few = n_chains // 20
     return {
-        "viterbi": rate(lambda: viterbi(unary, transitions, starts), n_chains, repeats),
+        "viterbi": rate(
+            lambda: ChainDecoder(unary, transitions, starts).best(), n_chains, repeats
+        ),
         "marginals": rate(
-            lambda: marginals(unary, transitions, starts), n_chains, repeats
+            lambda: ChainDecoder(unary, transitions, starts).marginals(),
+            n_chains,
+            repeats,
         ),
         "viterbi in NumPy": rate(
             lambda: [

@@ -12,15 +12,11 @@ from loaders import load_ocr_letters
 
 from manykernels.kernels import RBF, BSpline, KernelSet, Linear, Polynomial
 from manykernels.norms import Regularizer, SparseMKL
-from manykernels.structured import OnlineProximal
-from manykernels.structured.chain_losses import StructuredHinge
-from manykernels.structured.chain_problem import (
-    ChainBlocks,
-    ChainProblem,
-    ChainWeights,
-    chain_terms,
-)
-from manykernels.structured.online_proximal import ChainResult, label_accuracy
+from manykernels.structured import ChainDecoder, OnlineProximal
+from manykernels.structured.chain_blocks import ChainBlocks, ChainWeights
+from manykernels.structured.chain_learning import ChainProblem, chain_terms
+from manykernels.structured.online_proximal import OnlineResult
+from manykernels.structured.structured_problem import StructuredHinge
 
 LINEAR, QUADRATIC, GAUSSIAN, SPLINE = range(4)
 # sigma^2 = 5 in exp(-||x - y||^2 / (2 sigma^2)); the spline has 95 % zeros.
@@ -174,10 +170,19 @@ class Fold:
             for C, eta0 in grid:
                 result, _ = learn(replace(problem, C=C), eta0)
                 scores = self.letter_scores(model, result.weights, values)
-                right[C, eta0] += label_accuracy(
+                share = label_accuracy(
                     scores, result.weights.pairs, self.train.labels[others], starts
-                ) * len(others)
+                )
+                right[C, eta0] += share * len(others)
         return max(right, key=right.__getitem__)
+
+
+def label_accuracy(
+    unary: np.ndarray, pairs: np.ndarray, target: np.ndarray, starts: np.ndarray
+) -> float:
+    """Share of the positions that are decoded right."""
+    labels, _ = ChainDecoder(unary, pairs, starts).best()
+    return float(np.mean(labels == target))
 
 
 def ordered(model: Model) -> list[int]:
@@ -188,7 +193,7 @@ def ordered(model: Model) -> list[int]:
 
 def learn(
     problem: ChainProblem, eta0: float | str, epochs: int = 20, seed: int = 0
-) -> tuple[ChainResult, float]:
+) -> tuple[OnlineResult, float]:
     """SPOM, and its CPU seconds."""
     began = time.process_time()
     # The last model, as in the paper.

@@ -19,8 +19,8 @@ import matplotlib.pyplot as plt
 from common import in_own_process, memory, parse, save, show
 
 import manykernels as mk
-from manykernels.structured import TreeLearning
-from manykernels.structured.arc_templates import arc_templates
+from manykernels.structured import OnlineProximal
+from manykernels.structured.feature_templates import ARC_TEMPLATES
 
 CPU = "CPU, s"
 PICTURE = Path(__file__).parents[1] / "docs" / "images" / "parsing.png"
@@ -74,7 +74,7 @@ def figure(run: Run, options: Any) -> dict[str, list[tuple[int, float]]]:
         templates="full",
         regularizer="sparse_mkl",
         C=options.paper_C,
-        solver=TreeLearning("gradient"),
+        solver=OnlineProximal(update="gradient"),
         memory_limit=options.limit,
         n_epochs=options.mkl_epochs,
     )
@@ -174,7 +174,7 @@ def store(rows: Rows, curves: Any) -> None:
     save(
         "parsing",
         seeds=[0],
-        templates=len(arc_templates("full")),
+        templates=len(ARC_TEMPLATES.read("full")),
         results={
             k: one | {"selected": one["selected"][:20]} for k, one in rows.items()
         },

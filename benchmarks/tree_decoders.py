@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from common import parse, save, show
 
-from manykernels.structured import best_trees, tree_marginals
+from manykernels.structured import TreeDecoder
 
 
 def main() -> None:
@@ -25,12 +25,14 @@ def main() -> None:
     scores = rng.normal(size=shape)
     few, fewer = scores[: options.trees // 10], scores[: options.trees // 100]
     rates = {
-        "best tree, one root": rate(lambda: best_trees(scores), len(scores), options),
+        "best tree, one root": rate(
+            lambda: TreeDecoder(scores).best(), len(scores), options
+        ),
         "best tree, any roots": rate(
-            lambda: best_trees(scores, single_root=False), len(scores), options
+            lambda: TreeDecoder(scores, single_root=False).best(), len(scores), options
         ),
         "marginals, one root": rate(
-            lambda: [tree_marginals(one) for one in few], len(few), options
+            lambda: [TreeDecoder(one).marginals() for one in few], len(few), options
         ),
         "best head of each word, NumPy": rate(
             lambda: [one[:, 1:].argmax(axis=0) for one in few], len(few), options

@@ -22,7 +22,7 @@ from treebank_data import load
 
 from manykernels.structured import Sentence, format_conllu
 from manykernels.structured.conllu import without_trees
-from manykernels.structured.parsing_score import ParsingScore
+from manykernels.structured.parsing import ParsingScore
 
 SETTINGS = (
     "iterations={};use_gold_tags=1;transition_system=swap;"

@@ -27,8 +27,7 @@ import manykernels as mk
 from manykernels.cli.parse import evaluate_tagged, new_tagger, words_and_tags
 from manykernels.cli.parse import words_as_tokens as tokens
 from manykernels.structured import Sentence
-from manykernels.structured.arc_templates import arc_templates
-from manykernels.structured.label_templates import label_templates
+from manykernels.structured.feature_templates import ARC_TEMPLATES, LABEL_TEMPLATES
 from manykernels.structured.treebank import without_tags
 
 PICTURE = Path(__file__).parents[1] / "docs" / "images" / "parsing_weights.png"
@@ -156,8 +155,8 @@ def ablation(
     treebank = load(language, n_sentences)
     lines = []
     for name, parts in LEFT_OUT.items():
-        arcs = without(arc_templates("standard"), parts)
-        relations = without(label_templates("standard"), parts)
+        arcs = without(ARC_TEMPLATES.read("standard"), parts)
+        relations = without(LABEL_TEMPLATES.read("standard"), parts)
         scores = []
         for seed in seeds:
             parser = mk.DependencyParser(

@@ -131,7 +131,7 @@ CASES = {
             n_epochs=3,
             random_state=0,
             memory_limit="10MB",
-            solver=mk.structured.TreeLearning(average=False),
+            solver=mk.structured.OnlineProximal(average=False),
         ),
         (SENTENCES,),
         SENTENCES,

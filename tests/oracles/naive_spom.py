@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from manykernels.norms import Term, successive_prox
-from manykernels.structured import cost_augmented, marginals
+from manykernels.structured import ChainDecoder
 
 
 class NaiveSPOM:
@@ -27,7 +27,6 @@ class NaiveSPOM:
         reg: float,
         loss: str,
         importance: np.ndarray | None = None,
-        radius: float = np.inf,
         uses_pairs: bool = True,
         edges: Sequence[np.ndarray] = (),
         sums: bool = False,
@@ -35,7 +34,7 @@ class NaiveSPOM:
         self.features, self.edges = features, edges
         self.starts, self.target = starts, target
         self.terms, self.reg, self.loss = terms, reg, loss
-        self.radius, self.uses_pairs, self.sums = radius, uses_pairs, sums
+        self.uses_pairs, self.sums = uses_pairs, sums
         n_chains = len(starts) - 1
         self.importance = np.ones(n_chains) if importance is None else importance
         self.w = [np.zeros((phi.shape[1], n_labels)) for phi in features]
@@ -54,9 +53,6 @@ class NaiveSPOM:
         if self.sums:
             stepped, due = [-eta * total for total in self.total], due * len(self.seen)
         self.w = successive_prox(self.terms, stepped, due)
-        length = np.sqrt(sum(np.sum(w**2) for w in self.w))
-        if length > self.radius:
-            self.w = [self.radius / length * w for w in self.w]
 
     def scores(self, chain: int, w: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """Of labels, and of label pairs at every position."""
@@ -76,10 +72,10 @@ class NaiveSPOM:
         unary, tables = self.scores(chain, self.w)
         true, true_pairs = indicators(target, len(self.w[-1]))
         if self.loss == "crf":
-            found = marginals(unary, tables)
+            found = ChainDecoder(unary, tables).marginals()
             extra, pairs = found.labels - true, found.pairs - true_pairs
         else:
-            worst, _ = cost_augmented(unary, tables, target)
+            worst, _ = ChainDecoder(unary, tables).best(target)
             labels, found_pairs = indicators(worst, len(self.w[-1]))
             extra, pairs = labels - true, found_pairs - true_pairs
         flat = pairs.reshape(len(target), -1)

@@ -10,10 +10,10 @@ from sklearn.base import clone
 import manykernels as mk
 from manykernels.files import ModelFileError, read_container, write_container
 from manykernels.structured import Sentence, parse_conllu
-from manykernels.structured.arc_labeler import ArcLabeler, Arcs, Features
-from manykernels.structured.label_templates import label_templates, parse_label_template
-from manykernels.structured.packed_weights import PackedWeights
-from manykernels.structured.parsing_score import ParsingScore
+from manykernels.structured.arc_labeler import ArcLabeler, ArcRelatives
+from manykernels.structured.feature_templates import LABEL_TEMPLATES
+from manykernels.structured.parsing import ParsingScore
+from manykernels.structured.tree_model import PackedWeights
 from manykernels.structured.treebank import Vocabulary
 
 FEW = ["h.upos m.upos distance", "h.form m.form direction", "h.upos m.lemma"]
@@ -106,10 +106,10 @@ def plain_features(template, sentence, m):
     if template.pair == "distance":
         edges = (1, 2, 3, 4, 5, 7, 10, 15, 25)
         parts += [m > h, int(np.searchsorted(edges, abs(m - h)))]
-    if template.children is None:
+    if template.each_field is None:
         return [tuple(parts)]
     marked = {"c": 0}
-    field = template.children
+    field = template.each_field
     return [
         (*parts, plain_value(sentence, marked | {"c": c}, "c", 0, field))
         for c in children
@@ -120,14 +120,14 @@ def test_features_agree_with_plain_ones(toy):
     """The same codes where readable features are the same, and others where not."""
     sentences = toy[:25]
     corpus = Vocabulary.of(sentences).encode(sentences)
-    arcs = Arcs.of(corpus, corpus.heads)
-    for template in label_templates("standard"):
-        found = Features.of([template], arcs)
+    arcs = ArcRelatives.of(corpus, corpus.heads)
+    for template in LABEL_TEMPLATES.read("standard"):
+        starts, found = arcs.features([template])
         by_feature: dict = {}
         place = 0
         for sentence in sentences:
             for m in range(1, len(sentence) + 1):
-                codes = found.codes[found.starts[place] : found.starts[place + 1]]
+                codes = found[starts[place] : starts[place + 1]]
                 plain = plain_features(template, sentence, m)
                 assert len(codes) == len(plain)
                 for code, feature in zip(codes.tolist(), plain, strict=True):
@@ -164,10 +164,12 @@ def test_the_step_is_that_of_a_plain_learner(toy):
     """Passive-aggressive rounds and their mean, with features as dictionaries."""
     sentences = toy[:15]
     corpus = Vocabulary.of(sentences).encode(sentences)
-    templates = label_templates(["h.upos m.upos direction", "m.form", "l.form m.upos"])
+    templates = LABEL_TEMPLATES.read(
+        ["h.upos m.upos direction", "m.form", "l.form m.upos"]
+    )
     empty = ArcLabeler.empty(templates, sentences, corpus, 10**7)
     learned = empty.learned(sentences, corpus, 3, np.random.default_rng(5))
-    features = Features.of(templates, Arcs.of(corpus, corpus.heads))
+    starts, codes = ArcRelatives.of(corpus, corpus.heads).features(templates)
     row = {key: f for f, key in enumerate(empty.keys.tolist())}
     relations = [x for s in sentences for x in s.deprels]
     weights, rounds = np.zeros_like(empty.weights), 0
@@ -177,7 +179,7 @@ def test_the_step_is_that_of_a_plain_learner(toy):
         if epoch == 2:
             total, rounds = np.zeros(weights.shape), 0
         for i in rng.permutation(np.arange(len(relations))):
-            span = features.codes[features.starts[i] : features.starts[i + 1]].tolist()
+            span = codes[starts[i] : starts[i + 1]].tolist()
             own = [row[code] for code in span if code in row]
             # In single precision, one after the other: ties are ties in both.
             scores = sum((weights[f] for f in own), np.zeros(7, np.float32))
@@ -195,7 +197,7 @@ def test_the_step_is_that_of_a_plain_learner(toy):
 
 def test_relations_fit_into_the_memory(toy):
     corpus = Vocabulary.of(toy).encode(toy)
-    templates = label_templates("standard")
+    templates = LABEL_TEMPLATES.read("standard")
     whole = ArcLabeler.empty(templates, toy, corpus, 10**8)
     small = ArcLabeler.empty(templates, toy, corpus, 20_000)
     assert small.weights.nbytes * 2 <= 20_000 < whole.weights.nbytes * 2
@@ -369,12 +371,12 @@ def test_packed_weights_round_trip():
 @pytest.mark.parametrize("text", ["", "x.form", "m.upos m.upos", "children.x"])
 def test_bad_label_templates(text):
     with pytest.raises(ValueError, match="in a label template, got"):
-        parse_label_template(text)
+        LABEL_TEMPLATES.parse(text)
 
 
 def test_label_templates_round_trip():
-    for template in label_templates("standard"):
-        assert parse_label_template(str(template)) == template
+    for template in LABEL_TEMPLATES.read("standard"):
+        assert LABEL_TEMPLATES.parse(str(template)) == template
 
 
 def test_scores_are_counted_with_and_without_punctuation():

@@ -11,15 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 
-from manykernels.structured import (
-    cost_augmented,
-    hamming_cost,
-    k_best,
-    log_partition,
-    marginals,
-    path_scores,
-    viterbi,
-)
+from manykernels.structured import ChainDecoder
+from manykernels.structured.decoders import hamming_cost
 
 lengths = st.integers(1, 4)
 sizes = st.integers(1, 6)
@@ -52,9 +45,9 @@ def test_viterbi_finds_the_best(
 ) -> None:
     unary, transitions = chain(length, n_labels, seed, moving=moving)
     scores = dict(every(unary, transitions))
-    got = tuple(viterbi(unary, transitions).tolist())
+    got = tuple(ChainDecoder(unary, transitions).best()[0].tolist())
     assert got == max(scores, key=scores.__getitem__)
-    assert path_scores(unary, transitions, got)[0] == pytest.approx(scores[got])
+    assert ChainDecoder(unary, transitions).score(got)[0] == pytest.approx(scores[got])
 
 
 @settings(max_examples=40)
@@ -71,7 +64,7 @@ def test_cost_augmented_finds_the_most_violating(
             y: score + sum(table[a, b] for a, b in zip(target, y, strict=True))
             for y, score in every(unary, transitions)
         }
-        labels, value = cost_augmented(unary, transitions, target, given_cost)
+        labels, value = ChainDecoder(unary, transitions).best(target, given_cost)
         assert tuple(labels.tolist()) == max(values, key=values.__getitem__)
         assert value[0] == pytest.approx(max(values.values()))
 
@@ -91,11 +84,13 @@ def test_marginals_by_enumeration(
             labels[t, k] += chance
         for t in range(1, length):
             pairs[(t,) * moving + (y[t - 1], y[t])] += chance
-    got = marginals(unary, transitions)
+    got = ChainDecoder(unary, transitions).marginals()
     assert got.log_partition[0] == pytest.approx(total)
     assert np.allclose(got.labels, labels)
     assert np.allclose(got.pairs, pairs)
-    assert np.allclose(log_partition(unary, transitions), got.log_partition)
+    assert np.allclose(
+        ChainDecoder(unary, transitions).log_partition(), got.log_partition
+    )
 
 
 @settings(max_examples=15)
@@ -104,14 +99,14 @@ def test_marginals_are_the_gradient(
     length: int, n_labels: int, seed: int, moving: bool
 ) -> None:
     unary, transitions = chain(length, n_labels, seed, moving=moving)
-    got = marginals(unary, transitions)
+    got = ChainDecoder(unary, transitions).marginals()
     for array, gradient in ((unary, got.labels), (transitions, got.pairs)):
         for place in np.ndindex(array.shape):
             values = []
             for change in (1e-5, -1e-5):
                 old = array[place]
                 array[place] = old + change
-                values.append(log_partition(unary, transitions)[0])
+                values.append(ChainDecoder(unary, transitions).log_partition()[0])
                 array[place] = old
             slope = (values[0] - values[1]) / 2e-5
             assert gradient[place] == pytest.approx(slope, abs=1e-7)
@@ -125,7 +120,7 @@ def test_sums_survive_huge_scores(spread: float) -> None:
     labels = np.zeros_like(unary)
     for y, score in known:
         labels[np.arange(4), y] += np.exp(score - total)
-    got = marginals(unary, transitions)
+    got = ChainDecoder(unary, transitions).marginals()
     assert got.log_partition[0] == pytest.approx(total)
     assert np.allclose(got.labels, labels)
     assert got.pairs.sum() == pytest.approx(3.0)
@@ -135,11 +130,11 @@ def test_the_only_path_may_use_the_worst_transition() -> None:
     """Sums whose common factor underflows are computed again without it."""
     transitions = np.array([[0.0, -5000.0], [-np.inf, 0.0]])
     unary = np.array([[0.0, -np.inf], [-np.inf, 0.0], [-np.inf, 0.0]])
-    got = marginals(unary, transitions)
+    got = ChainDecoder(unary, transitions).marginals()
     assert got.log_partition[0] == pytest.approx(-5000.0)
     assert np.allclose(got.labels, [[1, 0], [0, 1], [0, 1]])
     assert np.allclose(got.pairs, [[0, 1], [0, 1]])
-    assert viterbi(unary, transitions).tolist() == [0, 1, 1]
+    assert ChainDecoder(unary, transitions).best()[0].tolist() == [0, 1, 1]
 
 
 @settings(max_examples=40)
@@ -155,51 +150,51 @@ def test_k_best_are_the_best_of_all(
 ) -> None:
     unary, transitions = chain(length, n_labels, seed, moving=moving)
     known = sorted(every(unary, transitions), key=lambda found: -found[1])[:k]
-    labels, scores = k_best(unary, transitions, k)[0]
+    labels, scores = ChainDecoder(unary, transitions).k_best(k)[0]
     assert [tuple(path) for path in labels.tolist()] == [y for y, _ in known]
     assert np.allclose(scores, [score for _, score in known])
 
 
 def test_k_best_leaves_out_what_is_forbidden() -> None:
     transitions = np.array([[0.0, -np.inf], [1.0, 0.5]])
-    labels, scores = k_best(np.zeros((3, 2)), transitions, 100)[0]
+    labels, scores = ChainDecoder(np.zeros((3, 2)), transitions).k_best(100)[0]
     assert labels.tolist() == [[1, 1, 0], [1, 0, 0], [1, 1, 1], [0, 0, 0]]
     assert scores.tolist() == [1.5, 1.0, 1.0, 0.0]
 
 
 def test_k_best_of_ties_are_all_different() -> None:
-    labels, _ = k_best(np.zeros((3, 2)), np.zeros((2, 2)), 8)[0]
+    labels, _ = ChainDecoder(np.zeros((3, 2)), np.zeros((2, 2))).k_best(8)[0]
     assert len({tuple(path) for path in labels.tolist()}) == 8
 
 
 def test_many_chains_with_a_table_for_each_position() -> None:
     unary, transitions = chain(9, 5, 3, moving=True)
     starts = [0, 4, 5, 9]
-    together = viterbi(unary, transitions, starts)
-    both, best = (
-        marginals(unary, transitions, starts),
-        k_best(unary, transitions, 3, starts),
-    )
+    decoder = ChainDecoder(unary, transitions, starts)
+    together, _ = decoder.best()
+    both, best = decoder.marginals(), decoder.k_best(3)
     for n, (a, b) in enumerate(zip(starts, starts[1:], strict=False)):
-        own = transitions[a:b]
-        assert np.array_equal(viterbi(unary[a:b], own), together[a:b])
-        alone = marginals(unary[a:b], own)
+        one = ChainDecoder(unary[a:b], transitions[a:b])
+        assert np.array_equal(one.best()[0], together[a:b])
+        alone = one.marginals()
         assert np.allclose(alone.labels, both.labels[a:b])
         assert np.allclose(alone.pairs, both.pairs[a:b])
-        assert np.array_equal(k_best(unary[a:b], own, 3)[0][0], best[n][0])
-        sums = log_partition(unary, transitions, starts)
+        assert np.array_equal(one.k_best(3)[0][0], best[n][0])
+        sums = decoder.log_partition()
         assert alone.log_partition[0] == pytest.approx(sums[n])
 
 
 def test_many_chains_are_independent() -> None:
     unary, transitions = chain(9, 5, 3)
     starts = [0, 4, 5, 9]
-    together = viterbi(unary, transitions, starts)
-    both = marginals(unary, transitions, starts)
+    decoder = ChainDecoder(unary, transitions, starts)
+    together, _ = decoder.best()
+    both = decoder.marginals()
     pairs = np.zeros_like(transitions)
     for n, (a, b) in enumerate(zip(starts, starts[1:], strict=False)):
-        assert np.array_equal(viterbi(unary[a:b], transitions), together[a:b])
-        alone = marginals(unary[a:b], transitions)
+        one = ChainDecoder(unary[a:b], transitions)
+        assert np.array_equal(one.best()[0], together[a:b])
+        alone = one.marginals()
         assert np.allclose(alone.labels, both.labels[a:b])
         assert alone.log_partition[0] == pytest.approx(both.log_partition[n])
         pairs += alone.pairs
@@ -211,16 +206,16 @@ def test_more_labels_than_are_unrolled() -> None:
     for n_labels in (4, 5, 7, 8, 9, 26):
         unary, transitions = chain(3, n_labels, n_labels)
         scores = dict(every(unary, transitions))
-        got = tuple(viterbi(unary, transitions).tolist())
+        got = tuple(ChainDecoder(unary, transitions).best()[0].tolist())
         assert scores[got] == pytest.approx(max(scores.values()))
 
 
 @pytest.mark.parametrize("starts", [[0, 2, 2, 3], [1, 3], [0, 2], [0, 4], []])
 def test_bad_starts_are_refused(starts: list[int]) -> None:
     with pytest.raises(ValueError, match="starts must rise"):
-        viterbi(np.zeros((3, 2)), np.zeros((2, 2)), starts)
+        ChainDecoder(np.zeros((3, 2)), np.zeros((2, 2)), starts)
 
 
 def test_bad_shapes_are_refused() -> None:
     with pytest.raises(ValueError, match="labels, labels"):
-        viterbi(np.zeros((3, 2)), np.zeros((3, 3)))
+        ChainDecoder(np.zeros((3, 2)), np.zeros((3, 3)))

@@ -25,8 +25,9 @@ from manykernels.norms import (
     SquaredPNorm,
     SumOf,
 )
-from manykernels.structured import OnlineProximal, viterbi
-from manykernels.structured.tokens import TokenColumns
+from manykernels.structured import ChainDecoder, OnlineProximal
+from manykernels.structured.sequences import TokenColumns
+from manykernels.structured.structured_problem import StructuredHinge
 
 LABELS = np.array(["a", "b", "c"])
 
@@ -98,7 +99,7 @@ def test_predictions_are_decoded_scores(data: Any) -> None:
     for sequence, scores in zip(
         model.predict(X), model.position_scores(X), strict=True
     ):
-        decoded = viterbi(scores, model.transitions_)
+        decoded, _ = ChainDecoder(scores, model.transitions_).best()
         assert np.array_equal(sequence, model.classes_[decoded])
 
 
@@ -109,12 +110,8 @@ def test_scores_of_training_positions_are_those_of_the_solver(data: Any) -> None
     losses = []
     for scores, labels in zip(model.position_scores(X), y, strict=True):
         target = np.searchsorted(model.classes_, labels)
-        starts = np.array([0, len(target)])
-        losses += (
-            mk.structured.StructuredHinge()
-            .values(scores, model.transitions_, target, starts)
-            .tolist()
-        )
+        decoder = ChainDecoder(scores, model.transitions_)
+        losses += StructuredHinge().values(decoder, target).tolist()
     assert np.mean(losses) < model.objective_
     assert model.objective_ - np.mean(losses) < 0.5
 
@@ -634,7 +631,9 @@ def test_edges_are_decoded_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = pairs_by_a_sign()
     model = SequenceLabeler(edges="linear@turn*", loss="crf", random_state=0).fit(X, y)
     whole, chances = model.predict(X), model.predict_marginals(X)
-    monkeypatch.setattr("manykernels.structured.chain_scores.TABLE_BYTES", 8 * 4 * 9)
+    monkeypatch.setattr(
+        "manykernels.structured.chain_blocks.TRANSITION_BYTES", 8 * 4 * 9
+    )
     assert same(model.predict(X), whole)
     assert all(
         np.allclose(a, b)

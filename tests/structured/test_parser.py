@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -13,25 +14,23 @@ import manykernels as mk
 from manykernels.cli import app
 from manykernels.files import ModelFileError, read_container, write_container
 from manykernels.hot import arcs
-from manykernels.hot import tree_learning as hot
+from manykernels.hot import tree_pass as hot
 from manykernels.norms import prox_group_lasso, prox_sparse_mkl, prox_squared_l2
 from manykernels.norms.regularizers import REGULARIZERS, named_regularizer
+from manykernels.norms.terms import term_codes
 from manykernels.structured import (
+    OnlineProximal,
     Sentence,
-    best_tree,
+    TreeDecoder,
     parse_conllu,
     read_conllu,
-    tree_cost,
-    tree_marginals,
     write_conllu,
 )
-from manykernels.structured.arc_templates import arc_templates, parse_template
-from manykernels.structured.tree_learner import TreeLearning, TreeRule, TreeState
-from manykernels.structured.treebank import (
-    Reach,
-    Vocabulary,
-    compile_templates,
-)
+from manykernels.structured.feature_templates import ARC_TEMPLATES
+from manykernels.structured.structured_problem import CRF, StructuredHinge
+from manykernels.structured.tree_learning import TreeDescent, TreeProblem, TreeState
+from manykernels.structured.tree_model import ArcReach, compile_templates, table_bits
+from manykernels.structured.treebank import Vocabulary
 
 FEW = [
     "h.upos m.upos distance",
@@ -87,14 +86,14 @@ def fitted(toy):
 
 @pytest.mark.parametrize("name", ["standard", "full"])
 def test_templates_round_trip_and_differ(name):
-    templates = arc_templates(name)
+    templates = ARC_TEMPLATES.read(name)
     assert len({str(t) for t in templates}) == len(templates)
-    assert [parse_template(str(t)) for t in templates] == list(templates)
+    assert [ARC_TEMPLATES.parse(str(t)) for t in templates] == list(templates)
 
 
 def test_the_papers_templates_look_at_words_lemmas_and_tags_alone():
-    full = arc_templates("full")
-    assert len(full) == 507 and all(t.relative is None for t in full)
+    full = ARC_TEMPLATES.read("full")
+    assert len(full) == 507 and all(t.third_node is None for t in full)
     assert not any("feats" in str(t) or "suffix" in str(t) for t in full)
 
 
@@ -107,39 +106,70 @@ def test_the_papers_templates_look_at_words_lemmas_and_tags_alone():
 )
 def test_bad_templates(text):
     with pytest.raises(ValueError, match="expected words such as h.form"):
-        arc_templates([text])
+        ARC_TEMPLATES.read([text])
 
 
 @pytest.mark.parametrize("choice", ["most", [], ["h.upos", "h.upos"]])
 def test_bad_template_sets(choice):
     with pytest.raises(ValueError, match="templates must be"):
-        arc_templates(choice)
+        ARC_TEMPLATES.read(choice)
 
 
 def test_tables_fit_into_the_limit(toy):
     vocabulary = Vocabulary.of(toy)
-    reach = Reach.of(vocabulary.encode(toy), vocabulary.sizes, False)
-    sizes = []
+    reach = ArcReach.of(vocabulary.encode(toy), vocabulary.sizes, False)
+    sizes, full = [], ARC_TEMPLATES.read("full")
     for limit in (2 * 10**6, 10**7, 10**9):
-        compiled = compile_templates(
-            arc_templates("full"), [20_000, 15_000, 21, 54], limit, reach
-        )
+        bits = table_bits(full, [20_000, 15_000, 21, 54], limit)
+        compiled = compile_templates(full, bits, reach)
         assert compiled.start[-1] * 8 <= limit
         assert (2 ** (32 - compiled.shift.astype(int)) == np.diff(compiled.start)).all()
         sizes.append(compiled.start[-1])
     assert sizes[0] < sizes[1] < sizes[2]
     with pytest.raises(ValueError, match="memory_limit must allow at least"):
-        compile_templates(arc_templates("full"), vocabulary.sizes, 1000, reach)
+        table_bits(full, vocabulary.sizes, 1000)
 
 
 # --- the compiled learner --------------------------------------------------------
+
+
+class TreeRule(NamedTuple):
+    """What is minimized, and how."""
+
+    loss: str = "hinge"
+    penalty: str | None = None
+    passive_aggressive: bool = True
+    step: float = 1.0
+    reg: float = 0.0
+    single_root: bool = True
+    dual_averaging: bool = False
+
+    def begin(self, corpus, compiled, state=None):
+        terms = named_regularizer(self.penalty).terms() if self.penalty else ()
+        loss = CRF() if self.loss == "crf" else StructuredHinge()
+        n = len(corpus.starts) - 1
+        C = 1.0 / (self.reg * n) if self.reg else np.inf
+        problem = TreeProblem(corpus, compiled, loss, terms, C, self.single_root)
+        update = "dual_averaging" if self.dual_averaging else "gradient"
+        update = "passive_aggressive" if self.passive_aggressive else update
+        method = OnlineProximal(update=update, eta0=self.step)
+        return TreeDescent(problem, method, state)
+
+
+def some_rounds(descent, order):
+    """The passes' steps go on where the last rounds ended."""
+    state = descent.state
+    state.n_epochs += 1
+    steps = descent.method.steps(descent.problem, state.n_epochs, state.n_steps)
+    steps = np.resize(steps, len(order))
+    return descent.run_pass(order, steps)
 
 
 class Exact:
     """Features as readable tuples, one dictionary of weights per template."""
 
     def __init__(self, templates, vocabulary):
-        self.templates = [parse_template(text) for text in templates]
+        self.templates = [ARC_TEMPLATES.parse(text) for text in templates]
         self.vocabulary = vocabulary
         self.weights = [{} for _ in templates]
         self.sums = [{} for _ in templates]  # of gradients, for dual averaging
@@ -158,17 +188,17 @@ class Exact:
     def features(self, template, sentence, h, m):
         parts = [
             self.value(sentence, place + offset, field)
-            for place, atoms in ((h, template.head), (m, template.modifier))
-            for offset, field in atoms
+            for place, node in ((h, "h"), (m, "m"))
+            for offset, field in template.side(node)
         ]
         if template.pair is not None:
             parts.append(m > h)
         if template.pair == "distance":
             parts.append(int(np.searchsorted(arcs.BIN_EDGES, abs(m - h))))
-        if template.between is None:
+        if template.each_field is None:
             return [tuple(parts)]
         tags = {
-            self.value(sentence, k, template.between)
+            self.value(sentence, k, template.each_field)
             for k in range(min(h, m) + 1, max(h, m))
         }
         return [(*parts, tag) for tag in sorted(tags)]
@@ -194,20 +224,19 @@ class Exact:
         gold = np.array(sentence.heads)
         change: dict[tuple[int, int], float] = {}
         if rule.loss == "hinge":
-            cost = tree_cost(gold)
-            best = best_tree(scores, rule.single_root, cost)
+            best, _ = TreeDecoder(scores, rule.single_root).best(gold)
             loss = 0.0
             for m, (g, b) in enumerate(zip(gold, best, strict=True), 1):
                 if g != b:
                     loss += scores[b, m] + 1.0 - scores[g, m]
                     change[g, m], change[b, m] = 1.0, -1.0
             return loss, change
-        found = tree_marginals(scores, rule.single_root)
+        found = TreeDecoder(scores, rule.single_root).marginals()
         loss = found.log_partition
         for m, g in enumerate(gold, 1):
             loss -= scores[g, m]
             for h in range(len(scores)):
-                value = float(h == g) - found.marginals[h, m]
+                value = float(h == g) - found.arcs[h, m]
                 if abs(value) > hot.NEGLIGIBLE:
                     change[h, m] = value
         return loss, change
@@ -290,33 +319,37 @@ def test_learner_follows_the_plain_one(toy, rule):
     sentences = toy[:N_LEARNT]
     vocabulary = Vocabulary.of(sentences)
     corpus = vocabulary.encode(sentences)
-    reach = Reach.of(corpus, vocabulary.sizes, False)
+    reach = ArcReach.of(corpus, vocabulary.sizes, False)
     # Tables so large that no two features share a place.
-    templates = tuple(parse_template(text) for text in FEW)
-    compiled = compile_templates(templates, [2**10] * 4, 2**28, reach)
+    templates = tuple(ARC_TEMPLATES.parse(text) for text in FEW)
+    bits = table_bits(templates, [2**10] * 4, 2**28)
+    compiled = compile_templates(templates, bits, reach)
     state, plain = TreeState(compiled), Exact(FEW, vocabulary)
     total: list[dict] = [{} for _ in FEW]
     ever_pruned = np.zeros(len(FEW), bool)
     rng = np.random.default_rng(1)
     for part in parts(rule, rng.permutation(len(sentences))):
         # Steps of odd lengths: equal scores would be decided by rounding.
-        uneven = replace(rule, step=rule.step * rng.uniform(0.5, 1.0))
-        expected = 0.0
-        step = uneven.at(state.epochs + 1).step
+        uneven = rule._replace(step=rule.step * rng.uniform(0.5, 1.0))
+        expected, step = 0.0, uneven.step
+        if not (rule.passive_aggressive or rule.dual_averaging):
+            step /= np.sqrt(state.n_epochs + 1)
         for i in part:
             expected += plain.round(sentences[i], uneven, step)
             ever_pruned |= plain.norms() == 0.0
             for sums, weights in zip(total, plain.weights, strict=True):
                 for f, v in weights.items():
                     sums[f] = sums.get(f, 0.0) + v
-        loss, _ = state.epoch(corpus, uneven, part)
+        descent = uneven.begin(corpus, compiled, state)
+        loss, _ = some_rounds(descent, part)
         assert loss == pytest.approx(expected, rel=1e-4)
-        np.testing.assert_allclose(state.group_norms, plain.norms(), rtol=1e-4)
+        np.testing.assert_allclose(state.block_norms(), plain.norms(), rtol=1e-4)
     if rule.reg > 1.0:
         assert ever_pruned.any()  # else the test would not try what is delicate
-    for weights, model in ((state.last(), plain.weights), (state.average(), total)):
+    both = ((descent.weights(), plain.weights), (descent.average(), total))
+    for weights, model in both:
         check = Exact(FEW, vocabulary)
-        rounds = state.averaged if model is total else 1
+        rounds = state.n_averaged if model is total else 1
         check.weights = [
             {f: v / rounds for f, v in w.items()} if norm > 0.0 else {}
             for w, norm in zip(model, plain.norms(), strict=True)
@@ -342,7 +375,7 @@ PENALTIES = [
 @pytest.mark.parametrize("penalty", PENALTIES, ids=str)
 def test_shrinking_is_the_proximity_operator(penalty):
     rng = np.random.default_rng(0)
-    codes = TreeRule(penalty=penalty).terms(20)
+    codes = term_codes(named_regularizer(penalty).terms(), 20)
     for tau in (0.01, 0.3, 5.0):
         norms = rng.exponential(size=20)
         norms[rng.integers(20, size=3)] = 0.0
@@ -369,7 +402,7 @@ def test_template_norms_by_epoch(toy):
     parser = mk.DependencyParser(FEW, **settings).fit(toy[:30])
     assert parser.template_history_.shape == (4, len(FEW))
     assert (parser.template_history_ > 0.0).all()
-    last = mk.DependencyParser(FEW, solver=TreeLearning(average=False), **settings)
+    last = mk.DependencyParser(FEW, solver=OnlineProximal(average=False), **settings)
     last.fit(toy[:30])
     np.testing.assert_allclose(
         last.template_history_[-1], last.template_weights_, rtol=1e-5
@@ -387,39 +420,42 @@ def test_long_runs_keep_the_average_exact(toy, dual_averaging):
     sentences = toy[:10]
     vocabulary = Vocabulary.of(sentences)
     corpus = vocabulary.encode(sentences)
-    reach = Reach.of(corpus, vocabulary.sizes, False)
-    templates = tuple(parse_template(text) for text in FEW)
-    compiled = compile_templates(templates, vocabulary.sizes, 10**6, reach)
-    state = TreeState(compiled)
+    reach = ArcReach.of(corpus, vocabulary.sizes, False)
+    templates = tuple(ARC_TEMPLATES.parse(text) for text in FEW)
+    bits = table_bits(templates, vocabulary.sizes, 10**6)
+    compiled = compile_templates(templates, bits, reach)
+    descent = rule.begin(corpus, compiled)
+    state = descent.state
     total = np.zeros(compiled.start[-1])
     rng = np.random.default_rng(0)
     for _ in range(300):
-        state.epoch(corpus, rule, rng.integers(10, size=1))
-        total += state.last()
-    mean = total / state.rounds
-    gone = np.repeat(state.group_norms == 0.0, np.diff(compiled.start))
+        some_rounds(descent, rng.integers(10, size=1))
+        total += descent.weights()
+    mean = total / state.n_steps
+    gone = np.repeat(state.block_norms() == 0.0, np.diff(compiled.start))
     mean[gone] = 0.0
-    np.testing.assert_allclose(state.average(), mean, rtol=1e-3, atol=1e-6)
+    np.testing.assert_allclose(descent.average(), mean, rtol=1e-3, atol=1e-6)
 
 
 def test_gradient_steps_may_follow_dual_averaging_but_not_the_reverse(toy):
     dual = TreeRule("hinge", "sparse_mkl", False, 1.0, 0.3, dual_averaging=True)
-    single = replace(dual, penalty=None, dual_averaging=False)
+    single = dual._replace(penalty=None, dual_averaging=False)
     vocabulary = Vocabulary.of(toy[:10])
     corpus = vocabulary.encode(toy[:10])
-    reach = Reach.of(corpus, vocabulary.sizes, False)
-    templates = tuple(parse_template(text) for text in FEW)
-    compiled = compile_templates(templates, vocabulary.sizes, 10**6, reach)
-    state = TreeState(compiled)
-    state.epoch(corpus, dual, np.arange(10))
-    before, gone = state.last(), state.group_norms == 0.0
+    reach = ArcReach.of(corpus, vocabulary.sizes, False)
+    templates = tuple(ARC_TEMPLATES.parse(text) for text in FEW)
+    bits = table_bits(templates, vocabulary.sizes, 10**6)
+    compiled = compile_templates(templates, bits, reach)
+    descent = dual.begin(corpus, compiled)
+    some_rounds(descent, np.arange(10))
+    state, before = descent.state, descent.weights()
+    gone = state.block_norms() == 0.0
     assert gone.any() and not gone.all()
-    state.epoch(corpus, single, np.arange(0))  # no round, only another meaning
-    np.testing.assert_allclose(state.last(), before, rtol=1e-6)
-    with pytest.raises(ValueError, match="dual averaging must start from zero"):
-        state.epoch(corpus, dual, np.arange(10))
-    with pytest.raises(ValueError, match="dual averaging must start from zero"):
-        TreeState(compiled, before).epoch(corpus, dual, np.arange(10))
+    after = single.begin(corpus, compiled, state)  # no round, only another meaning
+    np.testing.assert_allclose(after.weights(), before, rtol=1e-6)
+    for start in (state, TreeState(compiled, before)):
+        with pytest.raises(ValueError, match="dual averaging must start from zero"):
+            dual.begin(corpus, compiled, start)
 
 
 # --- the parser ------------------------------------------------------------------
@@ -450,7 +486,7 @@ def test_predictions_are_the_best_trees(fitted, toy):
     for sentence, found in zip(toy[50:], fitted.predict(toy[50:]), strict=True):
         scores = fitted.arc_scores(sentence)
         np.fill_diagonal(scores, 0.0)
-        np.testing.assert_array_equal(best_tree(scores), found.heads)
+        np.testing.assert_array_equal(TreeDecoder(scores).best()[0], found.heads)
 
 
 def test_gold_heads_are_not_looked_at(fitted, toy):
@@ -501,7 +537,7 @@ def test_regularizers_prune_useless_templates(toy, regularizer):
     assert parser.history_[-1].n_templates == len(chosen)
     assert parser.score(toy[50:]) > 0.9
     single = mk.DependencyParser(
-        FEW + USELESS, solver=TreeLearning("gradient"), **settings, **common
+        FEW + USELESS, solver=OnlineProximal(update="gradient"), **settings, **common
     ).fit(toy[:50])
     # The noise of single steps keeps alive what the sum of all gradients does not.
     assert set(USELESS) & set(single.selected_templates_)
@@ -717,28 +753,16 @@ def test_clone_and_parameters():
         ({"n_epochs": 0}, "n_epochs must be a positive whole number"),
         ({"templates": "some"}, "templates must be one of standard, full"),
         (
-            {"loss": "crf", "solver": TreeLearning("passive_aggressive")},
+            {"loss": "crf", "solver": OnlineProximal(update="passive_aggressive")},
             "needs the hinge loss and no regularizer",
         ),
+        ({"solver": OnlineProximal(eta0="auto")}, "must be a number or None"),
         ({"memory_limit": "much"}, "memory_limit must be a positive number"),
     ],
 )
 def test_bad_parameters(toy, settings, message):
     with pytest.raises(ValueError, match=message):
         mk.DependencyParser(**settings).fit(toy[:3])
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"step": np.inf}, "step must be a number"),
-        ({"update": "fast"}, "update must be 'auto', 'passive_aggressive'"),
-        ({"average": 1}, "average must be True or False"),
-    ],
-)
-def test_bad_steps(settings, message):
-    with pytest.raises(ValueError, match=message):
-        TreeLearning(**settings)
 
 
 @pytest.mark.parametrize(
@@ -848,5 +872,5 @@ def test_an_interrupted_command_keeps_its_model_and_exits_130(
     arguments = ["parse", "--train", train, "-m", model, "--templates", "; ".join(FEW)]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 130, result.output
-    assert "Warning: Interrupted after 1 epochs" in result.stderr
+    assert "Warning: The fit was interrupted after 1 epochs" in result.stderr
     assert mk.load(model).n_iter_ == 1

@@ -10,8 +10,8 @@ from manykernels.hot import arcs
 from manykernels.hot import tree_search as search
 from manykernels.hot.trees import find_tree, tree_work
 from manykernels.structured import Sentence
-from manykernels.structured.arc_templates import arc_templates, parse_template
-from manykernels.structured.treebank import Layout
+from manykernels.structured.feature_templates import ARC_TEMPLATES
+from manykernels.structured.tree_model import TemplateLayout
 
 TEXTS = [
     "h.upos m.upos direction",
@@ -34,8 +34,8 @@ def drawn():
     """A layout, and weights for all of its features, drawn at random."""
     rng = np.random.default_rng(0)
     sentences = [drawn_sentence(rng, int(rng.integers(2, 6))) for _ in range(60)]
-    templates = arc_templates(TEXTS)
-    layout = Layout.fit(templates, sentences, 1, False, 10**7)
+    templates = ARC_TEMPLATES.read(TEXTS)
+    layout = TemplateLayout.fit(templates, sentences, 1, False, 10**7)
     size = int(layout.compiled.start[-1])
     return layout, sentences, rng.normal(size=size).astype(np.float32)
 
@@ -108,8 +108,8 @@ def plain_score(layout, weights, sentence, heads):
         code = int(work.head[compiled.head_side[t], h])
         code += int(work.modifier[compiled.modifier_side[t], m])
         code += int(work.pair[compiled.pair[t], m - h + size])
-        if template.relative is not None:
-            third = relatives(heads, m)["gs".index(template.relative)]
+        if template.third_node is not None:
+            third = relatives(heads, m)["gs".index(template.third_node)]
             x = size if third is NOBODY else third
             where = 0 if x < min(h, m) else 2 if x > max(h, m) else 1
             code += int(work.third[compiled.third_side[t], x]) + int(work.turn[where])
@@ -167,7 +167,7 @@ def test_a_third_word_can_decide():
 def test_crf_leaves_third_words_of_a_set_out():
     pair = [Sentence.of(["a", "b"], ["X", "Y"], heads=[2, 0])] * 2
     parser = mk.DependencyParser(loss="crf", n_epochs=1, memory_limit="10MB").fit(pair)
-    kept = [parse_template(text) for text in parser.templates_]
-    assert kept and all(template.relative is None for template in kept)
-    whole = arc_templates("standard")
-    assert len(kept) == sum(t.relative is None for t in whole) < len(whole)
+    kept = [ARC_TEMPLATES.parse(text) for text in parser.templates_]
+    assert kept and all(template.third_node is None for template in kept)
+    whole = ARC_TEMPLATES.read("standard")
+    assert len(kept) == sum(t.third_node is None for t in whole) < len(whole)

@@ -17,7 +17,6 @@ from manykernels.cli.options import Given, chosen, command
 from manykernels.cli.outputs import STDOUT, opened
 from manykernels.cli.progress import learn_and_save
 from manykernels.structured import (
-    Report,
     SequenceLabeler,
     are_chunks,
     chunk_report,
@@ -25,6 +24,7 @@ from manykernels.structured import (
     sequence_accuracy,
     token_accuracy,
 )
+from manykernels.structured.sequence_scores import SequenceReport
 
 
 @command(
@@ -104,7 +104,7 @@ class TokenFiles(LearnedFileKind):
         return {**figures, "chunk_f1": report.total.f1, "chunks": _table(report)}
 
 
-def _table(report: Report) -> list[dict[str, Any]]:
+def _table(report: SequenceReport) -> list[dict[str, Any]]:
     """A line for each type, as data."""
     figures = ("true", "found", "precision", "recall", "f1")
     return [

@@ -30,7 +30,7 @@ from manykernels.structured.conllu import (
     without_trees,
     write_conllu,
 )
-from manykernels.structured.parsing_score import ParsingScore
+from manykernels.structured.parsing import ParsingScore
 from manykernels.structured.treebank import check_sentences
 
 

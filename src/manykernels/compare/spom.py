@@ -19,14 +19,18 @@ from manykernels.solvers.loop import (
     run,
 )
 from manykernels.solvers.problem import Expansion, Problem
-from manykernels.structured.chain_descent import ChainProgress
-from manykernels.structured.chain_losses import CRF, ChainLoss, StructuredHinge
-from manykernels.structured.chain_problem import (
-    ChainBlocks,
+from manykernels.structured.chain_blocks import ChainBlocks, ChainWeights
+from manykernels.structured.chain_learning import (
+    ChainDescent,
     ChainProblem,
-    ChainWeights,
+    ChainProgress,
 )
 from manykernels.structured.online_proximal import OnlineProximal
+from manykernels.structured.structured_problem import (
+    CRF,
+    StructuredHinge,
+    StructuredLoss,
+)
 
 
 @dataclass(frozen=True)
@@ -90,8 +94,8 @@ class SPOM:
         with one_blas_thread():
             chains = chain_problem(problem)
             method = OnlineProximal(
-                self.epochs, self.step, self.eta0, average=self.average
-            )
+                self.epochs, self.step, self.eta0, self.average
+            ).resolved(chains)
             begun = None if start is None else _progress(chains.blocks, start)
             if self.eta0 == "auto":
                 seed = int(rng.integers(2**32))
@@ -112,12 +116,12 @@ class _SPOMEpochs(Resumable):
         rng: np.random.Generator,
     ) -> None:
         self.problem, self.chains, self.method, self.rng = problem, chains, method, rng
-        self.descent = method.descent(chains, start)
+        self.descent = ChainDescent(chains, method, start)
 
     def iterates(self) -> Iterator[Iterate | None]:
         """One epoch each."""
         for epoch in range(1, self.method.epochs + 1):
-            order = self.rng.permutation(self.chains.n_chains)
+            order = self.rng.permutation(self.chains.n_examples)
             steps = self.method.steps(self.chains, epoch, self.descent.n_steps)
             updates, _ = self.descent.run_pass(order, steps, self.rng)
             yield self._iterate(updates)
@@ -155,7 +159,7 @@ def chain_problem(problem: Problem) -> ChainProblem:
     )
 
 
-def chain_loss(problem: Problem) -> ChainLoss:
+def chain_loss(problem: Problem) -> StructuredLoss:
     """The loss of chains that is the problem's on chains of length one."""
     if problem.loss.has_hinge_dual:
         return StructuredHinge()

@@ -15,11 +15,10 @@ from manykernels.base.arrays import Array
 from manykernels.norms.prox import project_simplex
 from manykernels.norms.regularizers import SquaredL2
 from manykernels.solvers.loop import require_whole
-from manykernels.structured.chain_descent import ChainProgress
-from manykernels.structured.chain_problem import (
-    ChainBlocks,
+from manykernels.structured.chain_blocks import ChainBlocks, ChainWeights
+from manykernels.structured.chain_learning import (
     ChainProblem,
-    ChainWeights,
+    ChainProgress,
     chain_terms,
 )
 from manykernels.structured.online_proximal import OnlineProximal
@@ -57,10 +56,9 @@ class StructuredWrapper:
 
     Examples
     --------
-    >>> from manykernels.structured.chain_problem import (
-    ...     ChainBlocks, ChainProblem, chain_terms
-    ... )
-    >>> from manykernels.structured import StructuredHinge
+    >>> from manykernels.structured.chain_blocks import ChainBlocks
+    >>> from manykernels.structured.chain_learning import ChainProblem, chain_terms
+    >>> from manykernels.structured.structured_problem import StructuredHinge
     >>> from manykernels.norms import SparseMKL
     >>> X = np.repeat(np.eye(2), 4, axis=0)
     >>> blocks = ChainBlocks.of([X @ X.T, np.eye(8)])

@@ -469,7 +469,6 @@ class ChainState(NamedTuple):
 class PassRule(NamedTuple):
     """What a pass does at each chain."""
 
-    radius: float
     crf: bool
     averaged: bool
     uses_pairs: bool
@@ -947,17 +946,6 @@ def _prox_with_entries(state, terms, step, averaged):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _project(norms, radius):
-    """The nearest point of norm `radius` at most."""
-    total = 0.0
-    for block in range(len(norms)):
-        total += norms[block] * norms[block]
-    if total > radius * radius:
-        for block in range(len(norms)):
-            norms[block] *= radius / np.sqrt(total)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
 def _known_norms(scale, squares, before, norms):
     """||w_f|| after the gradient step, twice."""
     for block in range(len(norms)):
@@ -1088,7 +1076,7 @@ def spom_pass(
     draws,
     space,
 ):
-    """One visit of every chain in `order`: gradient step, proximal steps, projection.
+    """One visit of every chain in `order`: gradient step, proximal steps.
 
     steps[n] is the step at the n-th visit and dues[n] the factor of the regularizer in
     its proximal step; `space` is room for the sums of the CRF loss, or None for the
@@ -1156,7 +1144,6 @@ def spom_pass(
             _prox_with_entries(state, terms, dues[n], averaged)
         else:
             prox_steps(norms, terms, dues[n])
-        _project(norms, rule.radius)
         if wrong:
             _write_kernels(kernels, blocks, push, rule, begin, length)
         if rule.sums:

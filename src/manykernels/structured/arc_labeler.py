@@ -8,7 +8,7 @@ training have a row of weights each, one weight per relation.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,58 +17,62 @@ from numpy.typing import NDArray
 from manykernels.base.stored import TEXTS, Part, Wholes, require_all, storable
 from manykernels.hot import tree_labels as hot
 from manykernels.hot.arcs import BIN_EDGES, MARGIN, Corpus
-from manykernels.structured.arc_templates import FIELDS
 from manykernels.structured.conllu import BLANK, Sentence
-from manykernels.structured.label_templates import LabelTemplate, parse_label_template
-from manykernels.structured.packed_weights import PackedWeights
+from manykernels.structured.feature_templates import (
+    FIELDS,
+    LABEL_TEMPLATES,
+    FeatureTemplate,
+)
+from manykernels.structured.tree_model import PackedWeights, compressed_weights
 
-SLOT_BYTES = 8  # a weight and its share in the average, in single precision
-FEWEST = 2  # a feature that was seen once says nothing about other arcs
-STEP = 0.1  # the longest, for features of unit length
+LABEL_WEIGHT_BYTES = 8  # a weight and its share in the average, in single precision
+FEWEST_OCCURRENCES = 2  # a feature of one arc alone says nothing about other arcs
+CHILD_ATOM = 31  # the place of a child's value in a code, behind all atoms
+LONGEST_LABEL_STEP = 0.1  # for features of unit length
 
 Codes = NDArray[np.uint32]
 Rows = NDArray[np.int64]
 
 
-class Arcs(NamedTuple):
-    """For every word the rows of its relatives; `nobody` where there is none."""
+class ArcRelatives(NamedTuple):
+    """The row of every word (m), its head (h) and more, `missing` where none exists."""
 
-    nodes: dict[str, Rows]
-    nobody: int
-    tokens: NDArray[np.int32]  # with one more row for nobody
+    nodes: dict[str, Rows]  # by the letters of templates
+    missing: int
+    tokens: NDArray[np.int32]  # with one more row for what is missing
 
     @classmethod
-    def of(cls, corpus: Corpus, heads: NDArray[Any]) -> Arcs:
+    def of(cls, corpus: Corpus, heads: NDArray[Any]) -> ArcRelatives:
         """The arcs of a corpus; heads by row, as `corpus.heads`."""
-        nobody = len(corpus.tokens)
-        is_word = np.zeros(nobody, np.bool_)
-        roots = np.empty(nobody, np.int64)
+        missing = len(corpus.tokens)
+        is_word = np.zeros(missing, np.bool_)
+        roots = np.empty(missing, np.int64)
         for a, b in zip(corpus.starts[:-1], corpus.starts[1:], strict=True):
             is_word[a + MARGIN + 1 : b - MARGIN] = True
             roots[a:b] = a + MARGIN
         m = np.flatnonzero(is_word)
-        head_of = np.full(nobody + 1, nobody, np.int64)
+        head_of = np.full(missing + 1, missing, np.int64)
         head_of[m] = roots[m] + heads[m]
         h = head_of[m]
-        first, last = np.full(nobody + 1, nobody), np.full(nobody + 1, -1)
+        first, last = np.full(missing + 1, missing), np.full(missing + 1, -1)
         np.minimum.at(first, h, m)
         np.maximum.at(last, h, m)
-        last[last < 0] = nobody
+        last[last < 0] = missing
         nodes = {
             "m": m,
             "h": h,
             "g": head_of[h],
-            "s": _inner_siblings(m, h, nobody),
+            "s": _inner_siblings(m, h, missing),
             "l": first[m],
             "r": last[m],
         }
         margin = np.full((1, corpus.tokens.shape[1]), -1, np.int32)
-        return cls(nodes, nobody, np.vstack([corpus.tokens, margin]))
+        return cls(nodes, missing, np.vstack([corpus.tokens, margin]))
 
     def values(self, node: str, offset: int, field: str) -> Codes:
         """A field of a relative of every word, or of its neighbor."""
         rows = self.nodes[node]
-        beside = np.where(rows == self.nobody, rows, rows + offset)
+        beside = np.where(rows == self.missing, rows, rows + offset)
         return self.tokens[beside, FIELDS.index(field)].astype(np.uint32)
 
     def pair(self, name: str | None) -> Codes:
@@ -81,56 +85,52 @@ class Arcs(NamedTuple):
 
     def children(self) -> tuple[Rows, Rows]:
         """Pairs of a word, by its number, and the row of one of its children."""
-        number = np.full(self.nobody + 1, -1, np.int64)
+        number = np.full(self.missing + 1, -1, np.int64)
         number[self.nodes["m"]] = np.arange(len(self.nodes["m"]))
         parent = number[self.nodes["h"]]
         return parent[parent >= 0], self.nodes["m"][parent >= 0]
 
+    def features(self, templates: Sequence[FeatureTemplate]) -> tuple[Rows, Codes]:
+        """Where each arc's features start, and the codes of all of them.
 
-def _inner_siblings(m: Rows, h: Rows, nobody: int) -> Rows:
-    """The child of the same head next to m on the way to the head."""
-    order = np.lexsort((m, h))
-    heads, words = h[order], m[order]
-    before = np.concatenate([[nobody], words[:-1]])
-    after = np.concatenate([words[1:], [nobody]])
-    same_before = np.concatenate([[False], heads[1:] == heads[:-1]])
-    same_after = np.concatenate([heads[1:] == heads[:-1], [False]])
-    right = words > heads
-    found = np.where(right & same_before & (before > heads), before, nobody)
-    left = ~right & same_after & (after < heads)
-    result = np.empty(len(m), np.int64)
-    result[order] = np.where(left, after, found)
-    return result
-
-
-class Features(NamedTuple):
-    """Codes of the features of all arcs, those of one arc after the other."""
-
-    starts: Rows
-    codes: Codes
-
-    @classmethod
-    def of(cls, templates: Sequence[LabelTemplate], arcs: Arcs) -> Features:
-        """One code per template and arc, or one per child of the modifier."""
-        n_arcs = len(arcs.nodes["m"])
-        everyone = np.arange(n_arcs)
-        parents, children = arcs.children()
+        One code per template and arc, or one per child of the modifier.
+        """
+        n_arcs = len(self.nodes["m"])
+        parents, children = self.children()
         owners, codes = [], []
         for t, template in enumerate(templates):
-            code = _mixed(arcs.pair(template.pair) ^ np.uint32(t << 8))
-            for k, (node, offset, field) in enumerate(template.atoms):
-                code = _joined(code, arcs.values(node, offset, field), k)
-            if template.children is None:
-                owners.append(everyone)
+            code = _mixed(self.pair(template.pair) ^ np.uint32(t << 8))
+            for k, atom in enumerate(template.atoms):
+                code = _joined(code, self.values(*atom), k)
+            if template.each_field is None:
+                owners.append(np.arange(n_arcs))
             else:
-                seen = arcs.tokens[children, FIELDS.index(template.children)]
-                code = _joined(code[parents], seen.astype(np.uint32), 31)
+                column = FIELDS.index(template.each_field)
+                values = self.tokens[children, column].astype(np.uint32)
+                code = _joined(code[parents], values, CHILD_ATOM)
                 owners.append(parents)
             codes.append(code)
         owner = np.concatenate(owners)
         order = np.argsort(owner, kind="stable")
         starts = np.searchsorted(owner[order], np.arange(n_arcs + 1))
-        return cls(starts, np.concatenate(codes)[order])
+        return starts, np.concatenate(codes)[order]
+
+
+def _inner_siblings(m: Rows, h: Rows, missing: int) -> Rows:
+    """The child of the same head next to m on the way to the head."""
+    order = np.lexsort((m, h))
+    heads, words = h[order], m[order]
+    before = np.concatenate([[missing], words[:-1]])
+    after = np.concatenate([words[1:], [missing]])
+    same = heads[1:] == heads[:-1]
+    same_before = np.concatenate([[False], same])
+    same_after = np.concatenate([same, [False]])
+    right = words > heads
+    nearest = np.where(right & same_before & (before > heads), before, missing)
+    left = ~right & same_after & (after < heads)
+    siblings = np.empty(len(m), np.int64)
+    siblings[order] = np.where(left, after, nearest)
+    return siblings
 
 
 @storable(
@@ -145,7 +145,7 @@ class ArcLabeler:
 
     Parameters
     ----------
-    templates : tuple of LabelTemplate
+    templates : tuple of FeatureTemplate
     relations : tuple of str
         In alphabetical order.
     keys : array (features,)
@@ -153,7 +153,7 @@ class ArcLabeler:
     weights : array (features, relations)
     """
 
-    templates: tuple[LabelTemplate, ...]
+    templates: tuple[FeatureTemplate, ...]
     relations: tuple[str, ...]
     keys: Codes
     weights: NDArray[np.float32]
@@ -161,25 +161,23 @@ class ArcLabeler:
     @classmethod
     def empty(
         cls,
-        templates: tuple[LabelTemplate, ...],
+        templates: tuple[FeatureTemplate, ...],
         sentences: Sequence[Sentence],
         corpus: Corpus,
         limit: int,
     ) -> ArcLabeler:
-        """Room for the features of sentences, the frequent ones if memory is short."""
-        found = {label for s in sentences for label in s.deprels if label != BLANK}
-        codes = Features.of(templates, Arcs.of(corpus, corpus.heads)).codes
+        """Weights of zero for the features of sentences, as many as memory allows."""
+        labels = {label for s in sentences for label in s.deprels if label != BLANK}
+        _, codes = ArcRelatives.of(corpus, corpus.heads).features(templates)
         keys, counts = np.unique(codes, return_counts=True)
-        room = limit // (SLOT_BYTES * len(found))
-        fewest = FEWEST
-        while np.sum(counts >= fewest) > room:
+        most, fewest = limit // (LABEL_WEIGHT_BYTES * len(labels)), FEWEST_OCCURRENCES
+        while np.sum(counts >= fewest) > most:
             fewest += 1
         kept = keys[counts >= fewest]
-        weights = np.zeros((len(kept), len(found)), np.float32)
-        return cls(templates, tuple(sorted(found)), kept, weights)
+        weights = np.zeros((len(kept), len(labels)), np.float32)
+        return cls(templates, tuple(sorted(labels)), kept, weights)
 
     def to_stored(self) -> dict[str, Any]:
-        """What a file holds."""
         return {
             "templates": [str(template) for template in self.templates],
             "relations": list(self.relations),
@@ -195,7 +193,6 @@ class ArcLabeler:
         keys: NDArray[np.int64],
         packed: PackedWeights,
     ) -> ArcLabeler:
-        """The labeler of a file."""
         require_all(
             "the relations of a parser",
             {
@@ -206,7 +203,7 @@ class ArcLabeler:
             },
         )
         return cls(
-            tuple(map(parse_label_template, templates)),
+            tuple(map(LABEL_TEMPLATES.parse, templates)),
             tuple(relations),
             keys.astype(np.uint32),
             packed.weights().reshape(len(keys), len(relations)),
@@ -226,18 +223,31 @@ class ArcLabeler:
         starts, ids = self._known(corpus, corpus.heads)
         number = {label: k for k, label in enumerate(self.relations)}
         target = np.array([number.get(x, -1) for s in sentences for x in s.deprels])
-        told = np.flatnonzero(target >= 0)
+        labeled = np.flatnonzero(target >= 0)
         weights, offset = self.weights.copy(), np.zeros_like(self.weights)
         rounds = 0
         for epoch in range(1, n_epochs + 1):
             if 1 < epoch == n_epochs // 2 + 1:
                 offset[:] = 0.0
                 rounds = 0
-            order = rng.permutation(told)
-            hot.learn_labels(weights, offset, starts, ids, target, order, STEP, rounds)
+            order = rng.permutation(labeled)
+            hot.learn_labels(
+                weights,
+                offset,
+                starts,
+                ids,
+                target,
+                order,
+                LONGEST_LABEL_STEP,
+                rounds,
+            )
             rounds += len(order)
         mean = weights - offset / np.float32(max(rounds, 1))
-        return ArcLabeler(self.templates, self.relations, self.keys, mean)
+        return replace(self, weights=mean)
+
+    def compressed(self, keep: float, half: bool) -> ArcLabeler:
+        """With the largest weights only, or in half precision."""
+        return replace(self, weights=compressed_weights(self.weights, keep, half))
 
     def predict(self, corpus: Corpus, heads: NDArray[Any]) -> list[str]:
         """The relation of every word of a corpus; heads by row."""
@@ -249,13 +259,13 @@ class ArcLabeler:
         self, corpus: Corpus, heads: NDArray[Any]
     ) -> tuple[Rows, NDArray[np.int32]]:
         """Features of the arcs as rows of the weights, -1 for those not known."""
-        features = Features.of(self.templates, Arcs.of(corpus, heads))
+        starts, codes = ArcRelatives.of(corpus, heads).features(self.templates)
         if not len(self.keys):
-            return features.starts, np.full(len(features.codes), -1, np.int32)
-        places = np.searchsorted(self.keys, features.codes)
+            return starts, np.full(len(codes), -1, np.int32)
+        places = np.searchsorted(self.keys, codes)
         places[places == len(self.keys)] = 0
-        there = self.keys[places] == features.codes
-        return features.starts, np.where(there, places, -1).astype(np.int32)
+        is_known = self.keys[places] == codes
+        return starts, np.where(is_known, places, -1).astype(np.int32)
 
 
 def _mixed(x: Codes) -> Codes:

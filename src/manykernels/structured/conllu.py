@@ -6,8 +6,9 @@ import gzip
 import io
 import os
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -37,7 +38,8 @@ class Sentence:
     deps : tuple of str
         Enhanced dependencies, kept as they are; empty if no word has any.
     empty_nodes : tuple of (int, str)
-        Lines of words that are not there ("8.1"): the position before, and the line.
+        Lines of words that only enhanced dependencies use ("8.1"): the position before,
+        and the line.
 
     Examples
     --------
@@ -69,26 +71,26 @@ class Sentence:
         feats: Iterable[str] | None = None,
         deprels: Iterable[str] | None = None,
     ) -> Sentence:
-        """A sentence from its words and what is known of them."""
+        """A sentence from its words and some of their columns."""
         words = tuple(forms)
-        nothing = (BLANK,) * len(words)
+        blanks = (BLANK,) * len(words)
         texts = [
-            nothing if column is None else tuple(column)
+            blanks if column is None else tuple(column)
             for column in (lemmas, upos, xpos, feats, deprels)
         ]
         places = None if heads is None else tuple(int(head) for head in heads)
-        for column in (*texts, nothing if places is None else places):
+        for column in (*texts, blanks if places is None else places):
             if len(column) != len(words):
                 raise ValueError(
                     f"expected {len(words)} entries, one per word, got {len(column)}; "
                     "give every column the same length."
                 )
         lemma, coarse, fine, inflection, relations = texts
-        return cls(words, lemma, coarse, fine, inflection, places, relations, nothing)
+        return cls(words, lemma, coarse, fine, inflection, places, relations, blanks)
 
     @property
     def has_relations(self) -> bool:
-        """Whether any word has one."""
+        """Whether any word has a relation to its head."""
         return any(relation != BLANK for relation in self.deprels)
 
     @property
@@ -97,7 +99,6 @@ class Sentence:
         return tuple(form[-3:].lower() for form in self.forms)
 
     def __len__(self) -> int:
-        """Words of the sentence."""
         return len(self.forms)
 
 
@@ -137,7 +138,7 @@ def read_conllu(path: PathLike) -> list[Sentence]:
 
 
 def parse_conllu(content: bytes | str, name: str = "CoNLL-U") -> Iterator[Sentence]:
-    r"""Sentences of a text, one after the other.
+    r"""Iterate over the sentences of a text.
 
     Examples
     --------
@@ -145,20 +146,19 @@ def parse_conllu(content: bytes | str, name: str = "CoNLL-U") -> Iterator[Senten
     >>> [len(sentence) for sentence in parse_conllu(line + "\n" + line)]
     [1, 1]
     """
-    part = _SentenceLines(name)
+    lines: list[tuple[int, str]] = []
     for number, line in enumerate(io.StringIO(_decoded(content, name)), 1):
-        line = line.rstrip("\r\n")
         if line.strip():
-            part.add(number, line)
-        elif part.lines:
-            yield part.sentence()
-            part = _SentenceLines(name)
-    if part.lines:
-        yield part.sentence()
+            lines.append((number, line.rstrip("\r\n")))
+        elif lines:
+            yield _read_sentence(lines, name)
+            lines = []
+    if lines:
+        yield _read_sentence(lines, name)
 
 
 def format_conllu(sentences: Iterable[Sentence]) -> str:
-    """The text of sentences; what `parse_conllu` reads it gives back.
+    """Return the text of sentences, from which `parse_conllu` makes them again.
 
     Examples
     --------
@@ -189,24 +189,17 @@ def write_conllu(path: PathLike, sentences: Iterable[Sentence]) -> None:
 
 def _formatted(sentence: Sentence) -> str:
     lines = list(sentence.comments)
-    ranges, empty_nodes = _by_place(sentence.ranges), _by_place(sentence.empty_nodes)
     heads = sentence.heads or (BLANK,) * len(sentence)
     deps = sentence.deps or (BLANK,) * len(sentence)
-    lines += empty_nodes.get(0, [])
+    lines += [line for place, line in sentence.empty_nodes if place == 0]
     for i in range(len(sentence)):
-        lines += ranges.get(i + 1, [])
+        lines += [line for place, line in sentence.ranges if place == i + 1]
         cells = [str(i + 1), sentence.forms[i], sentence.lemmas[i], sentence.upos[i]]
         cells += [sentence.xpos[i], sentence.feats[i], str(heads[i])]
         cells += [sentence.deprels[i], deps[i], sentence.misc[i]]
-        lines += ["\t".join(cells), *empty_nodes.get(i + 1, [])]
+        lines.append("\t".join(cells))
+        lines += [line for place, line in sentence.empty_nodes if place == i + 1]
     return "\n".join(lines) + "\n\n"
-
-
-def _by_place(lines: Iterable[tuple[int, str]]) -> dict[int, list[str]]:
-    found: dict[int, list[str]] = {}
-    for place, line in lines:
-        found.setdefault(place, []).append(line)
-    return found
 
 
 def _decoded(content: bytes | str, name: str) -> str:
@@ -222,29 +215,21 @@ def _decoded(content: bytes | str, name: str) -> str:
         ) from error
 
 
-class _SentenceLines:
-    """The lines of one sentence while they are read."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.lines = 0
-        self.comments: list[str] = []
-        self.ranges: list[tuple[int, str]] = []
-        self.empty_nodes: list[tuple[int, str]] = []
-        self.words: list[list[str]] = []
-        self.numbers: list[int] = []  # line of each word
-        self.last = 0
-
-    def add(self, number: int, line: str) -> None:
-        """Take in one line."""
-        self.lines += 1
-        self.last = number
+def _read_sentence(lines: list[tuple[int, str]], name: str) -> Sentence:
+    """One sentence from its lines, each with its number."""
+    comments: list[str] = []
+    words: list[list[str]] = []
+    word_lines: list[int] = []
+    ranges: list[tuple[int, str]] = []
+    empty_nodes: list[tuple[int, str]] = []
+    fail = partial(_fail, name)
+    for number, line in lines:
         if line.startswith("#"):
-            self.comments.append(line)
-            return
+            comments.append(line)
+            continue
         cells = line.split("\t")
         if len(cells) != N_COLUMNS:
-            self._fail(
+            fail(
                 number,
                 f"{N_COLUMNS} columns separated by tabs",
                 f"{len(cells)} in {line[:40]!r}",
@@ -252,77 +237,70 @@ class _SentenceLines:
             )
         position = cells[0]
         if "-" in position:
-            self._add_range(number, line, position)
+            first, _, last = position.partition("-")
+            whole = _is_number(first) and _is_number(last)
+            if not whole or not len(words) < int(first) <= int(last):
+                fail(
+                    number,
+                    f"a range of positions after {len(words)}",
+                    repr(position),
+                    "correct the first column",
+                )
+            ranges.append((int(first), line))
         elif "." in position:
-            self.empty_nodes.append((len(self.words), line))
-        else:
-            self._add_word(number, cells)
-
-    def sentence(self) -> Sentence:
-        """The sentence, once its last line is in."""
-        if not self.words:
-            self._fail(self.last, "words after the comments", "none", "add them")
-        columns = [tuple(column) for column in zip(*self.words, strict=True)]
-        _, forms, lemmas, upos, xpos, feats, _, deprels, deps, misc = columns
-        return Sentence(
-            forms,
-            lemmas,
-            upos,
-            xpos,
-            feats,
-            self._heads(columns[6]),
-            deprels,
-            misc,
-            tuple(self.comments),
-            tuple(self.ranges),
-            () if all(cell == BLANK for cell in deps) else deps,
-            tuple(self.empty_nodes),
-        )
-
-    def _add_range(self, number: int, line: str, position: str) -> None:
-        first, _, last = position.partition("-")
-        whole = _is_number(first) and _is_number(last)
-        if not whole or not len(self.words) < int(first) <= int(last):
-            self._fail(
+            empty_nodes.append((len(words), line))
+        elif position != str(len(words) + 1):
+            fail(
                 number,
-                f"a range of positions after {len(self.words)}",
+                f"position {len(words) + 1} in the first column",
                 repr(position),
-                "correct the first column",
-            )
-        self.ranges.append((int(first), line))
-
-    def _add_word(self, number: int, cells: list[str]) -> None:
-        expected = len(self.words) + 1
-        if cells[0] != str(expected):
-            self._fail(
-                number,
-                f"position {expected} in the first column",
-                repr(cells[0]),
                 "number the words 1, 2, ... and end every sentence with an empty line",
             )
-        self.words.append(cells)
-        self.numbers.append(number)
+        else:
+            words.append(cells)
+            word_lines.append(number)
+    if not words:
+        fail(lines[-1][0], "words after the comments", "none", "add them")
+    columns = [tuple(column) for column in zip(*words, strict=True)]
+    _, forms, lemmas, upos, xpos, feats, _, deprels, deps, misc = columns
+    return Sentence(
+        forms,
+        lemmas,
+        upos,
+        xpos,
+        feats,
+        _read_heads(columns[6], word_lines, fail),
+        deprels,
+        misc,
+        tuple(comments),
+        tuple(ranges),
+        () if all(cell == BLANK for cell in deps) else deps,
+        tuple(empty_nodes),
+    )
 
-    def _heads(self, column: tuple[str, ...]) -> tuple[int, ...] | None:
-        """Positions of the heads; None if no word has one."""
-        if all(cell == BLANK for cell in column):
-            return None
-        for i, cell in enumerate(column):
-            inside = _is_number(cell) and int(cell) <= len(column)
-            if not inside or int(cell) == i + 1:
-                self._fail(
-                    self.numbers[i],
-                    f"the head of word {i + 1}, another position from 0 to "
-                    f"{len(column)}",
-                    repr(cell),
-                    "correct the seventh column",
-                )
-        return tuple(int(cell) for cell in column)
 
-    def _fail(self, number: int, expected: str, got: str, advice: str) -> NoReturn:
-        raise ValueError(
-            f"expected {expected} in line {number} of {self.name}, got {got}; {advice}."
-        )
+def _read_heads(
+    column: tuple[str, ...], lines: list[int], fail: Callable[..., NoReturn]
+) -> tuple[int, ...] | None:
+    """Positions of the heads; None if no word has one."""
+    if all(cell == BLANK for cell in column):
+        return None
+    for i, cell in enumerate(column):
+        inside = _is_number(cell) and int(cell) <= len(column)
+        if not inside or int(cell) == i + 1:
+            fail(
+                lines[i],
+                f"the head of word {i + 1}, another position from 0 to {len(column)}",
+                repr(cell),
+                "correct the seventh column",
+            )
+    return tuple(int(cell) for cell in column)
+
+
+def _fail(name: str, number: int, expected: str, got: str, advice: str) -> NoReturn:
+    raise ValueError(
+        f"expected {expected} in line {number} of {name}, got {got}; {advice}."
+    )
 
 
 def _is_number(text: str) -> bool:

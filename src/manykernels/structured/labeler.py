@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from manykernels.base import stored
+from manykernels.base.arrays import Array
 from manykernels.base.machine import parse_bytes
 from manykernels.base.stored import Maybe, Part, require_all
 from manykernels.files import Saved, by_weight
@@ -27,19 +28,24 @@ from manykernels.inputs.parameters import (
 from manykernels.inputs.reporting import progress_callback
 from manykernels.inputs.wrappers import rollback_on_error
 from manykernels.kernels import Kernel, approximate_kernels
-from manykernels.norms.regularizers import REGULARIZERS
-from manykernels.structured.column_groups import edge_kernels, label_kernels
-from manykernels.structured.labeling import LabelsOfNew
-from manykernels.structured.online_proximal import ChainEpoch, OnlineProximal
-from manykernels.structured.readable_weights import ReadableWeights
-from manykernels.structured.sequence_model import SequenceKernels, SequenceModel
-from manykernels.structured.sequence_training import (
-    Learned,
-    Learning,
-    Sequences,
-    kept_kernels,
-    require_online,
+from manykernels.norms.regularizers import REGULARIZERS, SquaredL2, named_regularizer
+from manykernels.structured.chain_blocks import ChainBlocks
+from manykernels.structured.chain_learning import (
+    ChainDescent,
+    ChainEpoch,
+    ChainProblem,
+    chain_terms,
 )
+from manykernels.structured.decoders import Labels
+from manykernels.structured.labeling import LabelerPredictions
+from manykernels.structured.online_proximal import OnlineProximal
+from manykernels.structured.sequence_kernels import (
+    SequenceKernels,
+    edge_kernels,
+    kept_kernels,
+    label_kernels,
+)
+from manykernels.structured.sequence_model import SequenceModel
 from manykernels.structured.sequences import (
     Positions,
     TokenColumns,
@@ -49,6 +55,7 @@ from manykernels.structured.sequences import (
     read_weights,
     require_labels,
 )
+from manykernels.structured.structured_problem import sequence_loss
 from manykernels.targets.labels import check_same_classes
 
 RULES: Rules = {
@@ -69,7 +76,7 @@ RULES: Rules = {
 }
 
 
-class SequenceLabeler(LabelsOfNew, ReadableWeights, Saved, BaseEstimator):
+class SequenceLabeler(LabelerPredictions, Saved, BaseEstimator):
     r"""Label every position of a sequence; learn the weight of every kernel on the way.
 
     A sequence of labels scores :math:`\sum_t s(x_t)_{y_t} + \sum_t
@@ -193,6 +200,8 @@ class SequenceLabeler(LabelsOfNew, ReadableWeights, Saved, BaseEstimator):
         "history_": stored.ListOf(Part(ChainEpoch)),
         "n_features_in_": stored.Count(),
     }
+    dropped_kernels_: list[str]
+    selection_history_: list[ChainEpoch]
     _required = ("regularizer", "cost")
 
     def __init__(
@@ -251,27 +260,36 @@ class SequenceLabeler(LabelsOfNew, ReadableWeights, Saved, BaseEstimator):
         sample_weight : array of shape (n_sequences,), optional
         """
         check_parameters(self, self._rules)
-        callback = progress_callback(self.verbose, None, self.callback)
         positions, labels = self._read_training(X, y)
-        classes = require_labels(labels)
+        self.classes_ = classes = require_labels(labels)
         weight = read_weights(sample_weight, positions.n_sequences)
-        data = Sequences(positions, known_labels(labels, classes), weight)
-        learning, specs = self._learning(), self._specs()
-        dropped: list[str] = []
-        selection: list[ChainEpoch] = []
-        if self.refit_C is not None:
-            kernels = self._fit_kernels(*specs, positions.table)
-            first = self._learning(select=True).fit(
-                kernels, data, len(classes), callback
+        target = known_labels(labels, classes)
+        callback = progress_callback(self.verbose, None, self.callback)
+        self.dropped_kernels_, self.selection_history_ = [], []
+        specs, edges = self._specs()
+        method, regularizer, C = self._method(), self.regularizer, float(self.C)
+        for is_selection in (False,) if self.refit_C is None else (True, False):
+            kernels = self._fit_kernels(specs, edges, positions.table)
+            blocks = kernels.training_blocks(len(target), self.memory_limit)
+            problem = self._problem(
+                blocks, positions.starts, target, weight, regularizer, C
             )
-            specs, dropped = kept_kernels(specs, kernels, first.norms)
-            selection = first.history
-        kernels = self._fit_kernels(*specs, positions.table)
-        learned = learning.fit(kernels, data, len(classes), callback)
-        self.classes_, self.eta0_ = classes, learned.eta0
-        self.objective_, self.dropped_kernels_ = learned.objective, dropped
-        self.selection_history_ = selection
-        return self._store(learned, learned.history)
+            if is_selection:
+                # Dual averaging prunes; what it leaves is learned again, all alike.
+                method = replace(method, update="dual_averaging")
+                first = method.solve(problem, callback=callback)
+                specs, edges, dropped = kept_kernels(specs, edges, first.block_norms)
+                self.dropped_kernels_ = dropped
+                self.selection_history_ = first.history
+                method = replace(self._method(), update="gradient")
+                regularizer, C = SquaredL2(), float(self.refit_C or C)
+        result = method.solve(problem, callback=callback)
+        model = SequenceModel.keep_support(
+            kernels, result.progress, bool(method.average), positions.n_sequences, 0
+        )
+        self.objective_, self.eta0_ = result.objective, result.eta0
+        betas = problem.kernel_weights(result.block_norms)
+        return self._store(model, result.block_norms, betas, result.history)
 
     @rollback_on_error
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> SequenceLabeler:
@@ -289,38 +307,72 @@ class SequenceLabeler(LabelsOfNew, ReadableWeights, Saved, BaseEstimator):
         past: SequenceModel | None = getattr(self, "_model", None)
         if past is None:
             positions, labels = self._read_training(X, y)
-            known = require_labels(labels if classes is None else np.asarray(classes))
+            given = labels if classes is None else np.asarray(classes)
+            self.classes_ = require_labels(given)
         else:
             positions = self._read(X)
-            labels, known = read_labels(y, positions), self.classes_
-            check_same_classes(classes, known)
-        data = Sequences(positions, known_labels(labels, known), np.empty(0))
-        learning = self._learning()
-        require_online(learning.solver, self.refit_C if past is None else None)
+            labels = read_labels(y, positions)
+            check_same_classes(classes, self.classes_)
+        target, method = known_labels(labels, self.classes_), self._method()
+        if method.eta0 == "auto":
+            raise ValueError(
+                "eta0 must be a number for partial_fit, got 'auto', which needs more "
+                "than one epoch; choose for instance 0.1."
+            )
         if past is None:
-            kernels = self._fit_kernels(*self._specs(), positions.table)
-            solver = learning.solver
-            kept = (bool(solver.average), solver.sums)
-            past = SequenceModel.empty(kernels, *kept, len(known))
-            self.dropped_kernels_, self.selection_history_ = [], []
+            kernels, past = self._empty_model(positions, method)
         else:
             kernels = past.kernels.extend(positions.table)
-        learned = learning.go_on(past, kernels, data, len(known), self.random_state)
+        n_old, n_new = past.kernels.n_reference, positions.n_sequences
+        blocks = kernels.blocks_after(n_old, positions.table, self.memory_limit)
+        chains = past.chains_after(positions.starts, target)
+        problem = self._problem(blocks, *chains, self.regularizer, self.C)
+        method, call = method.resolved(problem), past.n_calls + 1
+        begun = past.progress.with_positions(positions.table.shape[0])
+        descent = ChainDescent(problem, method, begun)
+        rng = choose_generator(self.random_state)
+        order = problem.n_examples - n_new + rng.permutation(n_new)
+        steps = method.steps(problem, call, descent.n_steps)[:n_new]
+        updates, loss = descent.run_pass(order, steps, rng)
+        n_learned = past.n_sequences + n_new
+        model = SequenceModel.keep_support(
+            kernels, descent.progress(), bool(method.average), n_learned, call
+        )
         history = list(getattr(self, "history_", []))
-        history.append(learned.history[0]._replace(epoch=len(history) + 1))
-        self.classes_ = known
-        self.objective_, self.eta0_ = learned.objective, learned.eta0
-        return self._store(learned, history)
+        history.append(ChainEpoch(len(history) + 1, 0.0, np.nan, loss, updates))
+        self.objective_, self.eta0_ = np.nan, method.first_step
+        norms = descent.block_norms()
+        return self._store(model, norms, problem.kernel_weights(norms), history)
 
-    def _store(self, learned: Learned, history: list[ChainEpoch]) -> SequenceLabeler:
-        self._model = learned.model
-        n_kernels = len(learned.model.kernels.names)
-        total = float(learned.weights[:n_kernels].sum()) or 1.0
-        shares = learned.weights / total
+    def _empty_model(
+        self, positions: Positions, method: OnlineProximal
+    ) -> tuple[SequenceKernels, SequenceModel]:
+        """Fitted kernels, and a model of no positions, where `partial_fit` begins."""
+        if self.refit_C is not None:
+            raise ValueError(
+                "partial_fit goes on with the kernels that a fit has chosen, got "
+                f"refit_C={self.refit_C!r} and no fit; call fit before it."
+            )
+        kernels = self._fit_kernels(*self._specs(), positions.table)
+        self.dropped_kernels_, self.selection_history_ = [], []
+        return kernels, SequenceModel.empty(
+            kernels, bool(method.average), method.sums, len(self.classes_)
+        )
+
+    def _store(
+        self,
+        model: SequenceModel,
+        norms: Array,
+        betas: Array,
+        history: list[ChainEpoch],
+    ) -> SequenceLabeler:
+        self._model = model
+        n_kernels = len(model.kernels.names)
+        shares = betas / (float(betas[:n_kernels].sum()) or 1.0)
         self.kernel_weights_ = shares[:n_kernels]
         self.edge_weights_ = shares[n_kernels:-1]
         self.transition_weight_ = float(shares[-1])
-        self.kernel_norms_ = learned.norms[:n_kernels]
+        self.kernel_norms_ = norms[:n_kernels]
         self.history_ = history
         self._show_model()
         return self
@@ -373,23 +425,33 @@ class SequenceLabeler(LabelsOfNew, ReadableWeights, Saved, BaseEstimator):
             "epochs": self.n_iter_,
         }
 
-    def _learning(self, select: bool = False) -> Learning:
-        """What is minimized and how; the fit that selects comes before a refit."""
-        chosen = OnlineProximal() if self.solver is None else self.solver
-        epochs = chosen.epochs if self.max_iter is None else int(self.max_iter)
+    def _method(self) -> OnlineProximal:
+        method = OnlineProximal() if self.solver is None else self.solver
+        epochs = method.epochs if self.max_iter is None else int(self.max_iter)
         seed = choose_generator(self.random_state)
-        learning = Learning(
-            self.regularizer,
-            self.C,
-            self.loss,
-            self.cost,
-            self.transitions,
-            replace(chosen, epochs=epochs, random_state=seed),
-            self.memory_limit,
+        return replace(method, epochs=epochs, random_state=seed)
+
+    def _problem(
+        self,
+        blocks: ChainBlocks,
+        starts: Labels,
+        target: Labels,
+        weight: Array,
+        regularizer: Any,
+        C: float,
+    ) -> ChainProblem:
+        n_labels, named = len(self.classes_), named_regularizer(regularizer)
+        return ChainProblem(
+            blocks,
+            starts,
+            target,
+            n_labels,
+            sequence_loss(self.loss, self.cost, n_labels),
+            chain_terms(named, blocks.n_blocks, self.transitions),
+            float(C),
+            weight,
+            self.transitions != "none",
         )
-        if self.refit_C is None:
-            return learning
-        return learning.selection if select else learning.refit(self.refit_C)
 
     def _specs(self) -> tuple[list[Kernel], list[Kernel]]:
         """Kernels on labels and on pairs of labels, before they are fitted."""

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manykernels.base import stored
 from manykernels.base.arrays import Array
 from manykernels.base.stored import FLAG, Count, Either, Maybe, Real, storable
 from manykernels.inputs.parameters import (
     Flag,
-    Number,
     OneOf,
     Rules,
     Whole,
@@ -24,98 +22,98 @@ from manykernels.inputs.parameters import (
     require_number,
 )
 from manykernels.solvers.loop import InterruptedFitWarning, require_whole
-from manykernels.structured.chain_decoder import viterbi
-from manykernels.structured.chain_descent import ChainDescent, ChainProgress
-from manykernels.structured.chain_problem import ChainProblem, ChainWeights
+from manykernels.structured.structured_problem import StructuredProblem
 
-STEPS = ("constant", "sqrt", "epoch", "strong")
-UPDATES = ("gradient", "dual_averaging")
+STEP_RULES = ("constant", "sqrt", "epoch", "strong")
+UPDATES = ("auto", "gradient", "dual_averaging", "passive_aggressive")
 TRIED_STEPS = (0.01, 0.1, 1.0, 10.0)
-TRIAL_EPOCHS = 5
+TRIAL_EPOCHS = 5  # enough to see which step falls fastest
 RULES: Rules = {
     "epochs": Whole(example=20),
-    "step": OneOf(*STEPS),
+    "step": OneOf(*STEP_RULES),
     "update": OneOf(*UPDATES),
-    "sigma": Number(optional=True),
     "average": Flag(words=("tail",)),
 }
 
-
-@storable
-class ChainEpoch(NamedTuple):
-    """One line of the history."""
-
-    epoch: int
-    time: float
-    objective: float  # of the last model
-    online_loss: float  # mean loss of the chains before each of them was learned
-    updates: int
+EpochCallback = Callable[[Any], object]
 
 
-ChainCallback = Callable[[ChainEpoch], object]
-Validate = Callable[[ChainWeights], float]
+class Descent(Protocol):
+    """A model of one problem while the method changes it.
+
+    Examples
+    --------
+    >>> def last_line(descent: Descent) -> Any:
+    ...     return descent.run_epoch(1, np.random.default_rng(0))
+    """
+
+    def run_epoch(self, epoch: int, rng: np.random.Generator) -> Any:
+        """Visit all examples in random order; return a line of the history."""
+
+    def forget_average(self) -> None:
+        """Leave all models so far out of the average."""
+
+    def result(self, history: list[Any]) -> OnlineResult:
+        """The model that the method returns."""
 
 
 @dataclass(frozen=True)
-class ChainResult:
+class OnlineResult:
     """The chosen model, and where the method stood at the end."""
 
-    weights: ChainWeights
-    block_norms: Array  # of the chosen model; the label pairs are the last
-    progress: ChainProgress
+    weights: Any
+    block_norms: Array  # of the chosen model
+    progress: Any  # for `start` of another call
     objective: float
-    history: list[ChainEpoch]
+    history: list[Any]
     eta0: float
-    stopped: bool
+    stopped: bool = False
     interrupted: bool = False
 
 
 @storable(
     epochs=Count(1),
-    step=stored.OneOf(*STEPS),
-    eta0=Either(Real(0.0, above=True), stored.OneOf("auto")),
-    sigma=Maybe(Real(0.0, above=True)),
-    radius=Maybe(Real(0.0, above=True), stored.OneOf("bound")),
+    step=stored.OneOf(*STEP_RULES),
+    eta0=Maybe(Either(Real(0.0, above=True), stored.OneOf("auto"))),
     average=Either(FLAG, stored.OneOf("tail")),
     update=stored.OneOf(*UPDATES),
     random_state=Maybe(Count()),
 )
-@storable
 @dataclass(frozen=True)
 class OnlineProximal:
-    r"""w <- prox_J( ... prox_1(w - eta g)), then projection on a ball.
+    r"""w <- prox_J( ... prox_1(w - eta g)), for label sequences and for trees.
 
-    g is a subgradient of one chain's loss and prox_j the proximity operator of
+    g is a subgradient of one example's loss and prox_j the proximity operator of
     :math:`\eta \lambda \Omega_j`. Dual averaging (Xiao, 2010) takes the steps from the
     sum of all t gradients so far: w <- prox of :math:`\eta t \lambda \Omega` at
-    :math:`-\eta \sum g`. What one chain adds to a block without a signal is noise; a
+    :math:`-\eta \sum g`. What one example adds to a block without a signal is noise; a
     single proximal step is too small to undo it, the sum is not, so that such blocks
     come out at zero.
 
     Parameters
     ----------
     epochs : int
-        Passes over the chains in random order.
+        Passes over the examples in random order.
     step : {"constant", "sqrt", "epoch", "strong"}
         eta0, eta0 / sqrt(t) as in the paper's Proposition 3, eta0 / sqrt(epoch) (for
-        dual averaging eta0 / sqrt(passes over the chains)), or 1 / (sigma t), which
-        asks for a regularizer that is strongly convex, with lambda sigma-strongly.
-    eta0 : float or "auto"
-        "auto" takes, from 0.01, 0.1, 1 and 10, the one with the smallest objective
-        after five epochs, or with the best score where `solve` is given a
-        validation function.
-    sigma : float, optional
-        Of "strong"; what is known of the regularizer if not given.
-    radius : float, "bound" or None
-        Project on :math:`\|w\| \le` radius; "bound" takes one that the optimum is
-        known to obey.
+        dual averaging eta0 / sqrt(passes over the examples)), or 1 / (sigma t), which
+        asks for a regularizer such that lambda Omega is sigma-strongly convex.
+    eta0 : float, "auto" or None
+        None takes 0.1 for sequences, and for trees 1 with the hinge and 5 with the CRF
+        loss, whose steps are weighted by probabilities. "auto", for sequences only,
+        takes from 0.01, 0.1, 1 and 10 the one with the smallest objective after five
+        epochs.
     average : bool or "tail"
         Return the last model, the mean of all, or the mean of those in the second half
         of the epochs, which is the default: on text it is better than the last, and
         elsewhere as good. What is zero in the last model then is zero in the mean, so
         that penalties prune. Passes of `partial_fit` all count.
-    update : {"gradient", "dual_averaging"}
-        Which step is taken; the latter prunes.
+    update : {"auto", "gradient", "dual_averaging", "passive_aggressive"}
+        Which step is taken. Dual averaging prunes. Passive-aggressive steps are as long
+        as a sentence needs, eta0 at most; they are for trees with the hinge loss and
+        without a regularizer. "auto" takes gradient steps for sequences; for trees it
+        takes passive-aggressive steps where they are possible, and dual averaging
+        where the regularizer prunes.
     random_state : int, Generator or None
 
     References
@@ -136,11 +134,9 @@ class OnlineProximal:
 
     epochs: int = 20
     step: str = "epoch"
-    eta0: float | str = 0.1
-    sigma: float | None = None
-    radius: float | str | None = None
+    eta0: float | str | None = None
     average: bool | str = "tail"
-    update: str = "gradient"
+    update: str = "auto"
     random_state: int | np.random.Generator | None = None
 
     def __post_init__(self) -> None:
@@ -150,98 +146,89 @@ class OnlineProximal:
                 "update='dual_averaging' needs a step with eta0, got step='strong'; "
                 "choose 'epoch' or 'sqrt'."
             )
-        if self.eta0 != "auto":
+        if self.eta0 not in (None, "auto"):
             require_number("eta0", self.eta0, 0.0)
-        if self.radius not in (None, "bound"):
-            require_number("radius", self.radius, 0.0)
 
     @property
     def sums(self) -> bool:
-        """Whether steps start from the sum of all gradients."""
+        """Whether steps start from the sum of all gradients (dual averaging)."""
         return self.update == "dual_averaging"
 
-    def descent(
-        self, problem: ChainProblem, start: ChainProgress | None = None
-    ) -> ChainDescent:
-        """Where passes begin; refuses what this method does not do."""
-        if self.sums and any(term.kind == "entries" for term in problem.terms):
+    @property
+    def first_step(self) -> float:
+        """eta0, once it is a number."""
+        assert isinstance(self.eta0, float | int)
+        return float(self.eta0)
+
+    def resolved(self, problem: StructuredProblem) -> OnlineProximal:
+        """These settings with the update and the step that suit a problem."""
+        update = problem.default_update if self.update == "auto" else self.update
+        if update == "passive_aggressive" and update != problem.default_update:
             raise ValueError(
-                "update='dual_averaging' needs a regularizer of block norms, got "
-                "sparse group lasso; choose 'group_lasso' or update='gradient'."
+                "update='passive_aggressive' is for trees and needs the hinge loss and "
+                f"no regularizer, got loss={problem.loss.name!r} and "
+                f"{len(problem.terms)} terms of regularizers; use update='auto'."
             )
-        return ChainDescent(
-            problem,
-            start,
-            averaged=bool(self.average),
-            radius=self.projection(problem),
-            sums=self.sums,
-            pruned=self.average == "tail",
-        )
+        if update == "dual_averaging":
+            if any(term.kind == "entries" for term in problem.terms):
+                raise ValueError(
+                    "update='dual_averaging' needs a regularizer of block norms, got "
+                    "sparse group lasso; choose 'group_lasso' or update='gradient'."
+                )
+        eta0 = problem.default_step if self.eta0 is None else self.eta0
+        return replace(self, update=update, eta0=eta0)
 
     def solve(
         self,
-        problem: ChainProblem,
-        start: ChainProgress | None = None,
-        callback: ChainCallback | None = None,
-        validate: Validate | None = None,
-    ) -> ChainResult:
-        """Learn from the chains; the callback may stop it by returning True.
+        problem: StructuredProblem,
+        start: Any = None,
+        callback: EpochCallback | None = None,
+    ) -> OnlineResult:
+        """Learn from the examples; the callback may stop it by returning True.
 
         Parameters
         ----------
-        problem : ChainProblem
-        start : ChainProgress, optional
+        problem : ChainProblem or TreeProblem
+        start : progress of an earlier result, optional
             Go on from there.
         callback : callable, optional
             Called with each line of the history.
-        validate : callable, optional
-            A score of a model, higher is better, by which eta0 is chosen.
         """
-        rng = np.random.default_rng(self.random_state)
-        if self.eta0 == "auto":
+        method, rng = self.resolved(problem), np.random.default_rng(self.random_state)
+        if method.eta0 == "auto":
             seed = int(rng.integers(2**32))
-            chosen = replace(self, eta0=self.best_step(problem, start, seed, validate))
-            return chosen._run(problem, start, callback, np.random.default_rng(seed))
-        return self._run(problem, start, callback, rng)
+            method = replace(method, eta0=method.best_step(problem, start, seed))
+            rng = np.random.default_rng(seed)
+        return method._run(problem.descent(method, start), callback, rng)
 
     def best_step(
-        self,
-        problem: ChainProblem,
-        start: ChainProgress | None = None,
-        seed: int = 0,
-        validate: Validate | None = None,
+        self, problem: StructuredProblem, start: Any = None, seed: int = 0
     ) -> float:
         """The eta0 that does best after a few epochs, all on the same orders."""
         trial = replace(self, epochs=min(self.epochs, TRIAL_EPOCHS), random_state=seed)
 
-        def badness(eta0: float) -> float:
-            found = require_whole(replace(trial, eta0=eta0).solve(problem, start))
-            value = found.objective
-            if validate is not None:
-                value = -validate(found.weights)
+        def objective(eta0: float) -> float:
+            result = replace(trial, eta0=eta0).solve(problem, start)
+            value = require_whole(result).objective
             return value if np.isfinite(value) else np.inf
 
-        return min(TRIED_STEPS, key=badness)
+        return min(TRIED_STEPS, key=objective)
 
     def _run(
         self,
-        problem: ChainProblem,
-        start: ChainProgress | None,
-        callback: ChainCallback | None,
+        descent: Descent,
+        callback: EpochCallback | None,
         rng: np.random.Generator,
-    ) -> ChainResult:
-        descent = self.descent(problem, start)
-        history: list[ChainEpoch] = []
+    ) -> OnlineResult:
+        history: list[Any] = []
         began, stopped, interrupted = time.perf_counter(), False, False
         try:
             for epoch in range(1, self.epochs + 1):
-                if self.average == "tail" and epoch == self.epochs // 2 + 1:
+                # Early models are worse than late ones.
+                if self.average == "tail" and 1 < epoch == self.epochs // 2 + 1:
                     descent.forget_average()
-                order = rng.permutation(problem.n_chains)
-                steps = self.steps(problem, epoch, descent.n_steps)
-                updates, loss = descent.run_pass(order, steps, rng)
-                seconds, value = time.perf_counter() - began, descent.objective()
-                history.append(ChainEpoch(epoch, seconds, value, loss, updates))
+                line = descent.run_epoch(epoch, rng)
+                history.append(line._replace(time=time.perf_counter() - began))
                 stopped = callback is not None and bool(callback(history[-1]))
                 if stopped:
                     break
@@ -253,68 +240,34 @@ class OnlineProximal:
                 f"The fit was interrupted after {len(history)} epochs; the model so "
                 "far was kept.",
                 InterruptedFitWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
-        result = self._result(problem, descent, history, stopped)
-        return replace(result, interrupted=interrupted)
+        result = descent.result(history)
+        return replace(result, stopped=stopped, interrupted=interrupted)
 
-    def _result(
-        self,
-        problem: ChainProblem,
-        descent: ChainDescent,
-        history: list[ChainEpoch],
-        stopped: bool,
-    ) -> ChainResult:
-        progress = descent.progress()
-        if self.average:
-            weights = progress.average
-            norms = problem.blocks.block_norms(weights)
-            objective = problem.objective(weights)
-        else:
-            weights, norms = progress.last, descent.block_norms()
-            objective = history[-1].objective if history else descent.objective()
-        eta0 = float(self.eta0)
-        return ChainResult(weights, norms, progress, objective, history, eta0, stopped)
-
-    def steps(self, problem: ChainProblem, epoch: int, n_before: int) -> Array:
-        """The step at every visit of this epoch."""
-        visits = n_before + 1 + np.arange(problem.n_chains)
+    def steps(self, problem: StructuredProblem, epoch: int, n_before: int) -> Array:
+        """The step at every visit of an epoch, after `n_before` visits in all."""
+        n = problem.n_examples
+        visits = n_before + 1 + np.arange(n)
         if self.step == "strong":
-            return np.asarray(1.0 / (self._sigma(problem) * visits), np.float64)
-        passes = visits / problem.n_chains if self.sums else np.full(len(visits), epoch)
-        divisors: dict[str, Array] = {
-            "constant": np.ones(problem.n_chains),
-            "sqrt": np.sqrt(visits),
-            "epoch": np.sqrt(passes),
-        }
-        return np.asarray(float(self.eta0) / divisors[self.step])
+            sigma = problem.strong_convexity()
+            if sigma == 0.0:
+                kinds = sorted({term.kind for term in problem.terms})
+                raise ValueError(
+                    "step='strong' needs a regularizer that is strongly convex on "
+                    "every block (squared_l2, elastic_net, squared_p with p > 1), got "
+                    f"terms {', '.join(kinds)}; choose step='epoch' or 'sqrt'."
+                )
+            return np.asarray(1.0 / (sigma * visits), np.float64)
+        longest = np.full(n, self.first_step)
+        if self.step == "constant" or self.update == "passive_aggressive":
+            return longest
+        if self.step == "sqrt":
+            return np.asarray(longest / np.sqrt(visits))
+        passes = visits / n if self.sums else np.full(n, epoch)
+        return np.asarray(longest / np.sqrt(passes))
 
-    def _sigma(self, problem: ChainProblem) -> float:
-        known = problem.strong_convexity()
-        if known == 0.0:
-            kinds = sorted({term.kind for term in problem.terms})
-            raise ValueError(
-                "step='strong' needs a regularizer that is strongly convex on every "
-                "block (squared_l2, elastic_net, squared_p with p > 1), got terms "
-                f"{', '.join(kinds)}; choose step='epoch' or 'sqrt'."
-            )
-        return known if self.sigma is None else float(self.sigma)
-
-    def projection(self, problem: ChainProblem) -> float:
-        """The radius of the ball; infinite for none."""
-        if self.radius is None:
-            return np.inf
-        return problem.radius() if self.radius == "bound" else float(self.radius)
-
-
-def label_accuracy(
-    unary: Array, pairs: Array, target: NDArray[np.int64], starts: Sequence[int]
-) -> float:
-    """Share of the positions that are decoded right.
-
-    Examples
-    --------
-    >>> label_accuracy(np.eye(2), np.zeros((2, 2)), np.array([0, 0]), [0, 2])
-    0.5
-    """
-    return float(np.mean(viterbi(unary, pairs, starts) == target))
+    def dues(self, problem: StructuredProblem, steps: Array, n_before: int) -> Array:
+        """Factors of the regularizer: of one step, or of all so far for their sum."""
+        asked = n_before + 1 + np.arange(len(steps)) if self.sums else 1.0
+        return np.asarray(problem.reg * asked * steps)

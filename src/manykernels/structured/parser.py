@@ -17,36 +17,33 @@ from manykernels.files import Saved, by_weight
 from manykernels.inputs import parameters
 from manykernels.inputs.reporting import progress_callback
 from manykernels.inputs.wrappers import rollback_on_error
-from manykernels.norms.regularizers import REGULARIZERS
+from manykernels.norms.regularizers import REGULARIZERS, named_regularizer
+from manykernels.norms.terms import Term
 from manykernels.structured.arc_labeler import ArcLabeler
-from manykernels.structured.arc_templates import arc_templates, for_loss
 from manykernels.structured.conllu import Sentence
-from manykernels.structured.label_templates import label_templates
-from manykernels.structured.packed_weights import PackedWeights
-from manykernels.structured.parsing import TreePredictions
-from manykernels.structured.tree_learner import (
-    Learned,
+from manykernels.structured.feature_templates import (
+    ARC_TEMPLATES,
+    LABEL_TEMPLATES,
+    FeatureTemplate,
+    templates_for_loss,
+)
+from manykernels.structured.online_proximal import OnlineProximal, OnlineResult
+from manykernels.structured.parsing import ParserPredictions
+from manykernels.structured.structured_problem import CRF, StructuredHinge
+from manykernels.structured.tree_learning import (
     TreeEpoch,
-    TreeLearning,
+    TreeProblem,
     TreeState,
-    prunes,
-    require_blocks,
+    require_template_norms,
 )
-from manykernels.structured.tree_training import (
-    TreeModel,
-    TreeTraining,
-    compressed_weights,
-)
-from manykernels.structured.treebank import (
-    Layout,
-    check_treebank,
-)
+from manykernels.structured.tree_model import PackedWeights, TemplateLayout, TreeModel
+from manykernels.structured.treebank import check_treebank
 
 RULES: parameters.Rules = {
     "loss": parameters.OneOf("hinge", "crf"),
     "regularizer": parameters.OneOf(None, *REGULARIZERS, method="terms"),
     "C": parameters.Number(largest=parameters.MODERATE),
-    "solver": parameters.OneOf(None, method="rule"),
+    "solver": parameters.OneOf(None, method="solve"),
     "n_epochs": parameters.Whole(example=12),
     "refit": parameters.Flag(),
     "n_templates": parameters.Whole(optional=True),
@@ -57,7 +54,7 @@ RULES: parameters.Rules = {
 }
 
 
-class DependencyParser(TreePredictions, Saved, BaseEstimator):
+class DependencyParser(ParserPredictions, Saved, BaseEstimator):
     r"""Head and relation of every word: the tree with the largest sum of scores.
 
     .. math:: \min_w \lambda\,\Omega(w) + \frac1N \sum_i \max_y\,
@@ -74,8 +71,8 @@ class DependencyParser(TreePredictions, Saved, BaseEstimator):
         169 templates, the 507 of the SPOM paper, or texts such as "h.upos m.form
         distance".
     label_templates : "standard", None or list of str
-        What relations are told from, as texts such as "h.lemma children.lemma"; None
-        leaves relations alone, as do training sentences without any.
+        Features of relations, as texts such as "h.lemma children.lemma"; None leaves
+        relations alone, as do training sentences without any.
     loss : "hinge" or "crf"
         Structured hinge loss with Hamming cost, or minus the log-likelihood, for which
         templates look at no third word.
@@ -86,9 +83,10 @@ class DependencyParser(TreePredictions, Saved, BaseEstimator):
         prune templates.
     C : float
         Weight of the losses against the regularizer.
-    solver : TreeLearning, optional
+    solver : OnlineProximal, optional
         How to learn: the sort and the length of steps, and averaging; see
-        :class:`manykernels.structured.TreeLearning`.
+        :class:`manykernels.structured.OnlineProximal`. Its epochs and its random state
+        are not used.
     n_epochs : int
         Passes over the sentences; the model is the mean of the second half of them.
     refit : bool
@@ -103,10 +101,10 @@ class DependencyParser(TreePredictions, Saved, BaseEstimator):
     single_root : bool
         Exactly one word of a sentence hangs on the root.
     prune_arcs : bool
-        Leave out arcs longer than any seen between the same two tags, which takes
-        nearly half of the time away.
+        Leave out arcs longer than any in training between the same two tags, which
+        nearly halves the time.
     min_count : int
-        Words and lemmas seen less often are treated as unknown.
+        Words and lemmas that occur less often are treated as unknown.
     memory_limit : int or str
         Memory for the weights while they are learned; more means fewer collisions.
     random_state : int, RandomState or None
@@ -127,7 +125,7 @@ class DependencyParser(TreePredictions, Saved, BaseEstimator):
     template_history_ : array (epochs, templates)
         Norm of each template's weights after every epoch.
     relations_ : list of str
-        The relations that are told apart; empty if none were learned.
+        The relations that are learned; empty if none were learned.
     untagged_score_ : float or None
         Share of right heads in some of the training sentences when all but their words
         is taken away, which `predict` quotes where tags are missing; None if there
@@ -159,7 +157,7 @@ class DependencyParser(TreePredictions, Saved, BaseEstimator):
     input_kind = "sentences"
     _rules = RULES
     _stored = {
-        "_layout": Part(Layout),
+        "_layout": Part(TemplateLayout),
         "_packed": Part(PackedWeights),
         "_labeler": Maybe(Part(ArcLabeler)),
         "history_": ListOf(Part(TreeEpoch)),
@@ -179,7 +177,7 @@ class DependencyParser(TreePredictions, Saved, BaseEstimator):
         loss: str = "hinge",
         regularizer: Any = None,
         C: float = 1.0,
-        solver: TreeLearning | None = None,
+        solver: OnlineProximal | None = None,
         n_epochs: int = 12,
         refit: bool = False,
         n_templates: int | None = None,
@@ -219,19 +217,27 @@ class DependencyParser(TreePredictions, Saved, BaseEstimator):
         sentences : list of Sentence
             See :func:`manykernels.structured.read_conllu`.
         y : None
-            Ignored: sentences know their trees.
+            Ignored: sentences hold their trees.
         """
         self._check_parameters()
-        found = check_treebank(sentences, self.single_root)
-        layout = self._lay_out(found)
-        model, learned, first = self._learn(layout, found)
+        treebank = check_treebank(sentences, self.single_root)
+        layout, seed = self._lay_out(treebank), self._seed()
+        first_epochs = self.selection_epochs if self.refit else self.n_epochs
+        result = self._solve(layout, treebank, seed, first_epochs)
+        selection: list[TreeEpoch] = []
+        if self.refit and not result.stopped:  # one that is stopped is the model
+            selection = result.history
+            layout = self._strongest(layout, result)
+            del result  # as large as the one to come
+            result = self._solve(layout, treebank, seed, self.n_epochs, plain=True)
+        self.history_, self.selection_history_ = result.history, selection
+        self.template_history_ = np.array(result.progress.norm_history)
+        self._store(TreeModel(layout, result.weights, result.block_norms))
         self._state = None  # as large as the model itself
-        self.history_, self.selection_history_ = learned.history, first
-        self.template_history_ = np.array(learned.norms)
-        self._store(model)
-        self.untagged_score_ = model.untagged_score(found, self.single_root)
-        self._labeler = self._room_for_relations(layout, found)
-        self._learn_relations(found, self.n_epochs)
+        del result
+        self.untagged_score_ = self._model.untagged_score(treebank, self.single_root)
+        self._labeler = self._empty_labeler(layout, treebank)
+        self._learn_relations(treebank, self.n_epochs, seed)
         return self
 
     @rollback_on_error
@@ -248,33 +254,38 @@ class DependencyParser(TreePredictions, Saved, BaseEstimator):
             Ignored.
         """
         self._check_parameters()
-        found = check_treebank(sentences, self.single_root)
+        treebank = check_treebank(sentences, self.single_root)
         if not hasattr(self, "templates_"):
-            self._require_one_fit()
-            layout = self._lay_out(found)
+            if self.refit:
+                raise ValueError(
+                    "partial_fit goes over the sentences once and cannot choose "
+                    "templates first, got refit=True; call fit before it."
+                )
+            layout = self._lay_out(treebank)
             self._state = TreeState(layout.compiled)
             self.history_, self.selection_history_ = [], []
             self.untagged_score_ = None
             self.template_history_ = np.empty((0, len(layout.templates)))
-            self._labeler = self._room_for_relations(layout, found)
+            self._labeler = self._empty_labeler(layout, treebank)
         else:
             layout = self._model.layout
         if self._state is None:
             self._state = TreeState(layout.compiled, self._model.weights)
         if self.prune_arcs:
-            layout.widen(found)
-        training = self._training()
-        model, learned = training.go_on(self._state, layout, found, 1, self.refit)
+            layout.widen(treebank)
+        seed = self._seed()
+        result = self._solve(layout, treebank, seed, 1, self.refit, self._state)
         done = len(self.history_) + 1
-        lines = enumerate(learned.history, done)
+        lines = enumerate(result.history, done)
         self.history_ = self.history_ + [x._replace(epoch=k) for k, x in lines]
-        self.template_history_ = np.vstack([self.template_history_, *learned.norms])
-        self._store(model)
-        self._learn_relations(found, 1)
+        norms = result.progress.norm_history[-1]
+        self.template_history_ = np.vstack([self.template_history_, norms])
+        self._store(TreeModel(layout, result.weights, result.block_norms))
+        self._learn_relations(treebank, 1, seed)
         return self
 
     def compressed(self, keep: float = 0.25, half: bool = True) -> DependencyParser:
-        """A copy with fewer and shorter weights, whose file is small.
+        """Return a copy with fewer and shorter weights, whose file is small.
 
         Score it on sentences of your own before you trust it; `save` then keeps it as
         it is.
@@ -293,17 +304,132 @@ class DependencyParser(TreePredictions, Saved, BaseEstimator):
         small._state = None
         small._store(self._model.compressed(keep, half))
         if self._labeler is not None:
-            weights = compressed_weights(self._labeler.weights, keep, half)
-            small._labeler = replace(self._labeler, weights=weights)
+            small._labeler = self._labeler.compressed(keep, half)
         return small
+
+    def _solve(
+        self,
+        layout: TemplateLayout,
+        sentences: Sequence[Sentence],
+        seed: int,
+        n_epochs: int,
+        plain: bool = False,
+        state: TreeState | None = None,
+    ) -> OnlineResult:
+        """One run of the learner; `plain`: no regularizer, by default steps."""
+        solver = OnlineProximal() if self.solver is None else self.solver
+        if solver.eta0 == "auto":
+            raise ValueError(
+                "eta0 of a parser's solver must be a number or None, got 'auto', which "
+                "compares objectives of sequences; choose for instance 1.0."
+            )
+        problem = TreeProblem(
+            layout.vocabulary.encode(sentences),
+            layout.compiled,
+            CRF() if self.loss == "crf" else StructuredHinge(),
+            () if plain else self._terms(),
+            self.C,
+            bool(self.single_root),
+        )
+        solver = replace(solver, update="auto" if plain else solver.update)
+        solver = solver.resolved(problem)
+        if solver.sums and state is not None and state.from_weights:
+            solver = replace(solver, update="gradient")
+        rng = np.random.default_rng([seed, 0 if state is None else state.n_steps])
+        solver = replace(solver, epochs=n_epochs, random_state=rng)
+        callback = progress_callback(self.verbose, None, self.callback)
+        return solver.solve(problem, state, callback)
+
+    def _strongest(
+        self, layout: TemplateLayout, result: OnlineResult
+    ) -> TemplateLayout:
+        """The templates that the first of two fits has left, at most `n_templates`."""
+        first = TreeModel(layout, result.weights, result.block_norms)
+        kept = first.strongest[: self.n_templates]
+        if not kept:
+            raise ValueError(
+                "expected a regularizer that leaves some templates, got none with "
+                f"C={self.C!r}; raise C."
+            )
+        return layout.take(kept, parse_bytes(self.memory_limit))
+
+    def _check_parameters(self) -> None:
+        """Refuse parameters that no fit can follow, alone or together."""
+        parameters.check_parameters(self, self._rules)
+        require_template_norms(self._terms(), len(self._templates()))
+        if self.label_templates is not None:
+            LABEL_TEMPLATES.read(self.label_templates)
+        if self.n_templates is not None and not self.refit:
+            raise ValueError(
+                "n_templates needs a second fit of the templates that are kept, got "
+                "refit=False; pass refit=True."
+            )
+        prunes = any(term.prunes for term in self._terms())
+        if self.refit and not (prunes or self.n_templates is not None):
+            raise ValueError(
+                "refit needs a regularizer that prunes templates, or n_templates, got "
+                f"regularizer={self.regularizer!r}; pass regularizer='sparse_mkl'."
+            )
+
+    def _terms(self) -> tuple[Term, ...]:
+        if self.regularizer is None:
+            return ()
+        return named_regularizer(self.regularizer).terms()
+
+    def _templates(self) -> tuple[FeatureTemplate, ...]:
+        templates = ARC_TEMPLATES.read(self.templates)
+        return templates_for_loss(templates, self.templates, self.loss)
+
+    def _seed(self) -> int:
+        return int(parameters.old_generator(self.random_state).randint(2**31))
+
+    def _lay_out(self, sentences: Sequence[Sentence]) -> TemplateLayout:
+        return TemplateLayout.fit(
+            self._templates(),
+            sentences,
+            self.min_count,
+            self.prune_arcs,
+            parse_bytes(self.memory_limit),
+        )
+
+    def _empty_labeler(
+        self, layout: TemplateLayout, sentences: Sequence[Sentence]
+    ) -> ArcLabeler | None:
+        """A labeler without weights, in the memory that the learning of arcs frees."""
+        if self.label_templates is None or not any(s.has_relations for s in sentences):
+            return None
+        limit = parse_bytes(self.memory_limit) // 2
+        corpus = layout.vocabulary.encode(sentences)
+        templates = LABEL_TEMPLATES.read(self.label_templates)
+        return ArcLabeler.empty(templates, sentences, corpus, limit)
+
+    def _learn_relations(
+        self, sentences: Sequence[Sentence], n_epochs: int, seed: int
+    ) -> None:
+        if self._labeler is not None:
+            corpus = self._model.layout.vocabulary.encode(sentences)
+            rng = np.random.default_rng([seed, len(self.history_)])
+            self._labeler = self._labeler.learned(sentences, corpus, n_epochs, rng)
+        self._set_relations()
+
+    def _set_relations(self) -> None:
+        self.relations_ = [] if self._labeler is None else list(self._labeler.relations)
+
+    def _store(self, model: TreeModel) -> None:
+        """Keep the weights, and what follows for the templates."""
+        self._model = model
+        self.templates_, self.template_weights_ = model.names, model.norms
+        self.selected_templates_ = model.strongest
+        self.n_features_ = int(np.count_nonzero(model.weights))
+        self.n_iter_ = len(self.history_)
 
     def _require_fitted(self) -> None:
         check_is_fitted(self, "templates_")
 
     def _fitted_values(self) -> dict[str, Any]:
         packed = PackedWeights.of(self._model.weights)
-        own = {"_layout": self._model.layout, "_packed": packed}
-        return super()._fitted_values() | own
+        model = {"_layout": self._model.layout, "_packed": packed}
+        return super()._fitted_values() | model
 
     def _restored(self) -> None:
         layout, packed = (self.__dict__.pop(name) for name in ("_layout", "_packed"))
@@ -332,101 +458,6 @@ class DependencyParser(TreePredictions, Saved, BaseEstimator):
             "templates": by_weight(self.templates_, self.template_weights_),
             "epochs": self.n_iter_,
         }
-
-    def _require_one_fit(self) -> None:
-        if self.refit:
-            raise ValueError(
-                "partial_fit goes over the sentences once and cannot choose templates "
-                "first, got refit=True; call fit before it."
-            )
-
-    def _check_parameters(self) -> None:
-        """Refuse parameters that no fit can follow, alone or together."""
-        parameters.check_parameters(self, self._rules)
-        self._training().rule(1)
-        templates = for_loss(arc_templates(self.templates), self.templates, self.loss)
-        require_blocks(self.regularizer, len(templates))
-        if self.label_templates is not None:
-            label_templates(self.label_templates)
-        if self.n_templates is not None and not self.refit:
-            raise ValueError(
-                "n_templates needs a second fit of the templates that are kept, got "
-                "refit=False; pass refit=True."
-            )
-        can_choose = self.n_templates is not None or prunes(self.regularizer)
-        if self.refit and not can_choose:
-            raise ValueError(
-                "refit needs a regularizer that prunes templates, or n_templates, got "
-                f"regularizer={self.regularizer!r}; pass regularizer='sparse_mkl'."
-            )
-
-    def _lay_out(self, sentences: Sequence[Sentence]) -> Layout:
-        return Layout.fit(
-            for_loss(arc_templates(self.templates), self.templates, self.loss),
-            sentences,
-            self.min_count,
-            self.prune_arcs,
-            parse_bytes(self.memory_limit),
-        )
-
-    def _learn(
-        self, layout: Layout, sentences: Sequence[Sentence]
-    ) -> tuple[TreeModel, Learned, list[TreeEpoch]]:
-        """One fit, or two: choose templates, then learn from them alone.
-
-        A first fit that is ended is the model. The history of a first fit comes last.
-        """
-        training = self._training()
-        if not self.refit:
-            return *training.from_zero(layout, sentences, self.n_epochs), []
-        return training.in_two_fits(
-            layout,
-            sentences,
-            (self.selection_epochs, self.n_epochs),
-            self.n_templates,
-            parse_bytes(self.memory_limit),
-        )
-
-    def _training(self) -> TreeTraining:
-        return TreeTraining(
-            TreeLearning() if self.solver is None else self.solver,
-            self.loss,
-            self.regularizer,
-            self.C,
-            self.single_root,
-            parameters.old_generator(self.random_state).randint(2**31),
-            progress_callback(self.verbose, None, self.callback),
-        )
-
-    def _room_for_relations(
-        self, layout: Layout, sentences: Sequence[Sentence]
-    ) -> ArcLabeler | None:
-        """A labeler without weights, in the memory that the learning of arcs frees."""
-        if self.label_templates is None or not any(s.has_relations for s in sentences):
-            return None
-        limit = parse_bytes(self.memory_limit) // 2
-        corpus = layout.vocabulary.encode(sentences)
-        templates = label_templates(self.label_templates)
-        return ArcLabeler.empty(templates, sentences, corpus, limit)
-
-    def _learn_relations(self, sentences: Sequence[Sentence], n_epochs: int) -> None:
-        if self._labeler is not None:
-            corpus = self._model.layout.vocabulary.encode(sentences)
-            rng = np.random.default_rng([self._training().seed, len(self.history_)])
-            self._labeler = self._labeler.learned(sentences, corpus, n_epochs, rng)
-        self._set_relations()
-
-    def _set_relations(self) -> None:
-        found = () if self._labeler is None else self._labeler.relations
-        self.relations_ = list(found)
-
-    def _store(self, model: TreeModel) -> None:
-        """Keep the weights, and what they say about the templates."""
-        self._model = model
-        self.templates_, self.template_weights_ = model.names, model.norms
-        self.selected_templates_ = model.strongest
-        self.n_features_ = int(np.count_nonzero(model.weights))
-        self.n_iter_ = len(self.history_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,23 +1,98 @@
-"""What a fitted parser says about sentences, and how right it is."""
+"""Predictions of a fitted parser, and how many heads and relations are right."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from manykernels.base.quoted import quoted
 from manykernels.structured.arc_labeler import ArcLabeler
 from manykernels.structured.conllu import Sentence, format_conllu, without_trees
-from manykernels.structured.parsing_score import ParsingScore, require_scoring
-from manykernels.structured.tree_training import TreeModel
-from manykernels.structured.treebank import check_sentences, warn_of_missing_tags
+from manykernels.structured.tree_model import TreeModel
+from manykernels.structured.treebank import (
+    check_sentences,
+    heads_by_sentence,
+    warn_of_missing_tags,
+)
+
+PUNCTUATION = "PUNCT"
+SCORINGS = ("uas", "las", "sentences")
 
 
-class TreePredictions:
+class ParsingScore(NamedTuple):
+    """Shares of words with the right head, and with the right relation as well.
+
+    Relations count with their subtypes ("nmod:poss"); where the sentences, or
+    those that were found, have none, the labeled scores are NaN. The last is the share
+    of sentences without a wrong head.
+    """
+
+    uas: float
+    las: float
+    uas_without_punctuation: float
+    las_without_punctuation: float
+    sentences: float
+
+    @classmethod
+    def of(
+        cls, sentences: Sequence[Sentence], found: Sequence[Sentence]
+    ) -> ParsingScore:
+        """Predicted trees against those of the sentences.
+
+        Examples
+        --------
+        >>> go = ["Go", "!"], ["VERB", "PUNCT"]
+        >>> truth = Sentence.of(*go, [0, 1], deprels=["root", "punct"])
+        >>> wrong = Sentence.of(*go, [0, 0], deprels=["root", "punct"])
+        >>> ParsingScore.of([truth], [wrong])[:3]
+        (0.5, 0.5, 1.0)
+        """
+        pairs = list(zip(sentences, found, strict=True))
+        right = [np.array(guess.heads) == true.heads for true, guess in pairs]
+        heads = np.concatenate(right)
+        labeled = heads & np.concatenate(
+            [np.array(guess.deprels) == true.deprels for true, guess in pairs]
+        )
+        kept = np.array([tag != PUNCTUATION for s in sentences for tag in s.upos])
+        known = all(
+            any(sentence.has_relations for sentence in some)
+            for some in (sentences, found)
+        )
+        return cls(
+            _mean(heads),
+            _mean(labeled) if known else float("nan"),
+            _mean(heads[kept]),
+            _mean(labeled[kept]) if known else float("nan"),
+            float(np.mean([one.all() for one in right])),
+        )
+
+    def by_name(self, scoring: str, punctuation: bool) -> float:
+        """One of the scores."""
+        if punctuation or scoring == "sentences":
+            return float(getattr(self, scoring))
+        return float(getattr(self, f"{scoring}_without_punctuation"))
+
+
+def require_scoring(scoring: Any) -> None:
+    """Raise unless it is a score's name or a function."""
+    if not callable(scoring) and scoring not in SCORINGS:
+        names = ", ".join(map(repr, SCORINGS))
+        raise ValueError(
+            f"scoring must be {names} or a function of true and predicted sentences, "
+            f"got {quoted(scoring)}; choose one of these."
+        )
+
+
+def _mean(right: np.ndarray) -> float:
+    return float(right.mean()) if len(right) else float("nan")
+
+
+class ParserPredictions:
     """The part of `DependencyParser` that reads a model and never changes it."""
 
     single_root: bool
@@ -26,25 +101,25 @@ class TreePredictions:
     untagged_score_: float | None
 
     def predict(self, sentences: Any) -> list[Sentence]:
-        """The sentences with the heads and relations that are found.
+        """Return the sentences with the best trees and their relations.
 
         Heads are 0 for the root and 1 for the first word. All other columns stay as
         they are, enhanced dependencies among them. A parser that has learned no
-        relations keeps those of words whose head stays the same, and says how many it
-        had to remove.
+        relations keeps those of words whose head stays the same, and warns of those
+        that it removes.
 
         Parameters
         ----------
         sentences : list of Sentence
-            Their heads and relations are not looked at.
+            Their heads and relations are not read.
         """
         check_is_fitted(self, "templates_")
         found = check_sentences(sentences)
-        model, layout = self._model, self._model.layout
-        warn_of_missing_tags(layout.vocabulary, found, self.untagged_score_)
-        corpus = layout.vocabulary.encode(found)
-        rows = model.best_heads(corpus, self.single_root)
-        heads = layout.by_sentence(corpus, rows)
+        vocabulary = self._model.layout.vocabulary
+        warn_of_missing_tags(vocabulary, found, self.untagged_score_)
+        corpus = vocabulary.encode(found)
+        rows = self._model.best_heads(corpus, self.single_root)
+        heads = heads_by_sentence(corpus, rows)
         if self._labeler is None:
             return _with_heads(found, heads)
         flat, trees = iter(self._labeler.predict(corpus, rows)), []
@@ -54,7 +129,7 @@ class TreePredictions:
         return trees
 
     def predict_conllu(self, sentences: Any) -> str:
-        """The sentences with the trees that are found, as CoNLL-U text."""
+        """Return the sentences with the best trees as CoNLL-U text."""
         return format_conllu(self.predict(sentences))
 
     def arc_scores(self, sentence: Sentence) -> np.ndarray:

@@ -1,29 +1,32 @@
-r"""Chunks and entities in label sequences, and how many of them were found.
+r"""Scores of predicted label sequences: positions, sequences, chunks and entities.
 
 Labels say where chunks lie: ``B-NP`` begins one, ``I-NP`` goes on with it, ``O`` is
 outside. The rules are those of conlleval (2004-01-26), the script of CoNLL's shared
 tasks, so that any labels make chunks: a chunk also begins at an ``I-`` behind ``O`` or
 behind another type, and ends before a label that begins one or lies outside. ``E-`` and
 ``L-`` close a chunk, ``S-`` and ``U-`` are one of their own, as in later versions of
-that script. A chunk counts as found if its type, its beginning and its end are right:
+that script. A predicted chunk is right if its type, beginning and end are right:
 
-.. math:: precision = \frac{right}{found}, \quad recall = \frac{right}{true}, \quad
-    F_1 = \frac{2\, right}{true + found}
+.. math:: precision = \frac{right}{predicted}, \quad recall = \frac{right}{true}, \quad
+    F_1 = \frac{2\, right}{true + predicted}
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
 from sklearn.metrics import make_scorer
 
 from manykernels.base.quoted import quoted
 
-TAGS = "BIELSU"
-SINGLE, CLOSING = "SU", "SUEL"  # chunks of one token; tokens behind which a chunk ends
+CHUNK_TAGS = "BIELSU"
+BEGINNING_TAGS, CLOSING_TAGS = "BSU", "OSUEL"  # before, and behind which a chunk ends
+
+Metric = Callable[[Sequence[Any], Sequence[Any]], float]
 
 
 class Chunk(NamedTuple):
@@ -40,12 +43,12 @@ class Chunk(NamedTuple):
     end: int
 
 
-class Counts(NamedTuple):
-    """How many there are, how many were found, how many of these are right.
+class SequenceCounts(NamedTuple):
+    """Numbers of true items, of predicted ones (found), and of those that are right.
 
     Examples
     --------
-    >>> counts = Counts(true=4, found=2, right=1)
+    >>> counts = SequenceCounts(true=4, found=2, right=1)
     >>> counts.precision, counts.recall, round(counts.f1, 3)
     (0.5, 0.25, 0.333)
     """
@@ -56,23 +59,23 @@ class Counts(NamedTuple):
 
     @property
     def precision(self) -> float:
-        """Share of what was found that is right; 0 if nothing was found."""
+        """right / found; 0 if none is predicted."""
         return self.right / self.found if self.found else 0.0
 
     @property
     def recall(self) -> float:
-        """Share of what is there that was found; 0 if nothing is there."""
+        """right / true; 0 if none is true."""
         return self.right / self.true if self.true else 0.0
 
     @property
     def f1(self) -> float:
-        """Harmonic mean of precision and recall; 0 if nothing is right."""
+        """Harmonic mean of precision and recall; 0 if none is right."""
         return 2.0 * self.right / (self.true + self.found) if self.right else 0.0
 
 
 @dataclass(frozen=True)
-class Report:
-    """Counts of everything, and of every type; printed as a table in percent.
+class SequenceReport:
+    """SequenceCounts of everything, and of every type; printed as a table in percent.
 
     Examples
     --------
@@ -83,8 +86,8 @@ class Report:
     total     100.00   50.00   66.67        2        1
     """
 
-    total: Counts
-    by_type: dict[str, Counts]
+    total: SequenceCounts
+    by_type: dict[str, SequenceCounts]
 
     def __str__(self) -> str:
         width = max(5, *(len(name) for name in self.by_type), 5)
@@ -93,7 +96,7 @@ class Report:
         return "\n".join([head, *(_line(n.ljust(width), c) for n, c in lines.items())])
 
 
-def _line(name: str, counts: Counts) -> str:
+def _line(name: str, counts: SequenceCounts) -> str:
     shares = (counts.precision, counts.recall, counts.f1)
     precision, recall, f1 = (f"{100.0 * share:.2f}" for share in shares)
     sizes = f"{counts.true:7d}  {counts.found:7d}"
@@ -108,17 +111,17 @@ def chunks(labels: Sequence[Any]) -> list[Chunk]:
     >>> chunks(["B-NP", "I-NP", "B-NP", "O", "I-VP", "I-NP"])  # doctest: +ELLIPSIS
     [Chunk(type='NP', begin=0, end=2), Chunk(type='NP', begin=2, end=3), ...]
     """
-    found: list[Chunk] = []
+    spans: list[Chunk] = []
     begin, before, kind = 0, "O", ""
     for place, label in enumerate([*labels, "O"]):
-        tag, own = _parts(label)
-        new = tag in "B" + SINGLE or before in "O" + CLOSING or own != kind
+        tag, next_kind = _parts(label)
+        new = next_kind != kind or tag in BEGINNING_TAGS or before in CLOSING_TAGS
         if before != "O" and (tag == "O" or new):
-            found.append(Chunk(kind, begin, place))
+            spans.append(Chunk(kind, begin, place))
         if tag != "O" and new:
             begin = place
-        before, kind = tag, own
-    return found
+        before, kind = tag, next_kind
+    return spans
 
 
 def are_chunks(labels: Iterable[Any]) -> bool:
@@ -129,14 +132,10 @@ def are_chunks(labels: Iterable[Any]) -> bool:
     >>> are_chunks(["B-NP", "O"]), are_chunks(["O", "noun"])
     (True, False)
     """
-    different = {str(label) for label in labels}
-    typed = [label for label in different if "-" in label]
-    return bool(typed) and all(label == "O" or _is_typed(label) for label in different)
-
-
-def _is_typed(label: str) -> bool:
-    tag, _, kind = label.partition("-")
-    return len(tag) == 1 and tag in TAGS and bool(kind)
+    typed = {str(label) for label in labels} - {"O"}
+    return bool(typed) and all(
+        label[:1] in CHUNK_TAGS and label[1:2] == "-" and label[2:] for label in typed
+    )
 
 
 def _parts(label: Any) -> tuple[str, str]:
@@ -144,7 +143,7 @@ def _parts(label: Any) -> tuple[str, str]:
     tag, _, kind = str(label).partition("-")
     if tag == "O" and not kind:
         return "O", ""
-    if len(tag) != 1 or tag not in TAGS:
+    if len(tag) != 1 or tag not in CHUNK_TAGS:
         raise ValueError(
             "chunks are counted in labels such as 'B-NP', 'I-NP' and 'O', got "
             f"{quoted(label)}; score other labels by tokens."
@@ -152,7 +151,7 @@ def _parts(label: Any) -> tuple[str, str]:
     return tag, kind
 
 
-def chunk_report(y_true: Sequence[Any], y_pred: Sequence[Any]) -> Report:
+def chunk_report(y_true: Sequence[Any], y_pred: Sequence[Any]) -> SequenceReport:
     """Chunks of all sequences, by type.
 
     Parameters
@@ -174,7 +173,7 @@ def chunk_report(y_true: Sequence[Any], y_pred: Sequence[Any]) -> Report:
     )
 
 
-def label_report(y_true: Sequence[Any], y_pred: Sequence[Any]) -> Report:
+def label_report(y_true: Sequence[Any], y_pred: Sequence[Any]) -> SequenceReport:
     """Tokens of all sequences, by label; the total's precision is the accuracy.
 
     Examples
@@ -207,12 +206,16 @@ def chunk_f1(y_true: Sequence[Any], y_pred: Sequence[Any]) -> float:
 chunk_scorer = make_scorer(chunk_f1)
 
 
-def _report(sides: Iterator[set[tuple[int, Chunk]]]) -> Report:
+def _report(sides: Iterator[set[tuple[int, Chunk]]]) -> SequenceReport:
     true, found = sides
     counted = [Counter(c.type for _, c in part) for part in (true, found, true & found)]
     types = sorted({*counted[0], *counted[1]})
-    by_type = {name: Counts(*(part[name] for part in counted)) for name in types}
-    return Report(Counts(len(true), len(found), len(true & found)), by_type)
+    by_type = {
+        name: SequenceCounts(*(part[name] for part in counted)) for name in types
+    }
+    return SequenceReport(
+        SequenceCounts(len(true), len(found), len(true & found)), by_type
+    )
 
 
 def _aligned(y_true: Sequence[Any], y_pred: Sequence[Any]) -> Iterator[Sequence[Any]]:
@@ -224,3 +227,56 @@ def _aligned(y_true: Sequence[Any], y_pred: Sequence[Any]) -> Iterator[Sequence[
             f"{sum(lengths[0])} and {sum(lengths[1])} labels; pass the same data."
         )
     return iter((y_true, y_pred))
+
+
+def token_accuracy(y_true: Sequence[Any], y_pred: Sequence[Any]) -> float:
+    """Share of the positions that get their label.
+
+    Examples
+    --------
+    >>> token_accuracy([["a", "b"], ["a"]], [["a", "a"], ["a"]])
+    0.6666666666666666
+    """
+    return float(np.mean(np.concatenate(_right(y_true, y_pred))))
+
+
+def sequence_accuracy(y_true: Sequence[Any], y_pred: Sequence[Any]) -> float:
+    """Share of the sequences without any wrong label.
+
+    Examples
+    --------
+    >>> sequence_accuracy([["a", "b"], ["a"]], [["a", "a"], ["a"]])
+    0.5
+    """
+    return float(np.mean([right.all() for right in _right(y_true, y_pred)]))
+
+
+METRICS: dict[str, Metric] = {
+    "tokens": token_accuracy,
+    "sequences": sequence_accuracy,
+    "chunks": chunk_f1,
+}
+
+
+def sequence_metric(scoring: Any) -> Metric:
+    """A metric by its name, or the function itself.
+
+    Examples
+    --------
+    >>> sequence_metric("tokens").__name__
+    'token_accuracy'
+    """
+    if callable(scoring):
+        return scoring  # type: ignore[no-any-return]
+    if not isinstance(scoring, str) or scoring not in METRICS:
+        names = ", ".join(map(repr, METRICS))
+        raise ValueError(
+            f"scoring must be {names} or a function of true and predicted labels, got "
+            f"{quoted(scoring)}; choose one of these."
+        )
+    return METRICS[scoring]
+
+
+def _right(y_true: Sequence[Any], y_pred: Sequence[Any]) -> list[np.ndarray]:
+    pairs = zip(y_true, y_pred, strict=True)
+    return [np.asarray(true) == np.asarray(found) for true, found in pairs]

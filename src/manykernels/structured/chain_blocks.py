@@ -1,4 +1,4 @@
-"""Structured learning on chains: the problem, its blocks and its models."""
+"""Blocks of features and kernels at the positions of chains, and models on them."""
 
 from __future__ import annotations
 
@@ -9,21 +9,56 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from manykernels.base.arrays import Array, Values
 from manykernels.base.stored import Floats, storable
-from manykernels.norms.regularizers import Regularizer
-from manykernels.norms.terms import (
-    Term,
-    kernel_weights,
-    regularizer_value,
-    strong_convexity,
-)
-from manykernels.structured.chain_losses import ChainLoss
-from manykernels.structured.chain_scores import ChainScores
+from manykernels.structured.decoders import ChainDecoder, Labels
 
-Labels = NDArray[np.int64]
+TRANSITION_BYTES = 2**25  # of one table per position, for the chains scored at a time
+
+
+@dataclass(frozen=True)
+class ChainScores:
+    """Scores of labels, of label pairs, and of pairs by features of the position.
+
+    Parameters
+    ----------
+    unary : array of shape (positions, labels)
+    pairs : array of shape (labels, labels)
+    edge_features : CSR of shape (positions, columns), optional
+    edge_table : array of shape (columns, labels * labels), optional
+        Score of every pair per unit of a column.
+    """
+
+    unary: Array
+    pairs: Array
+    edge_features: Any = None
+    edge_table: Array | None = None
+
+    def decoders(self, starts: Labels) -> Iterator[tuple[slice, ChainDecoder]]:
+        """Positions and decoders of all chains, or of as many as fit into memory.
+
+        Examples
+        --------
+        >>> scores = ChainScores(np.zeros((3, 2)), np.eye(2))
+        >>> [rows for rows, _ in scores.decoders(np.array([0, 1, 3]))]
+        [slice(0, 3, None)]
+        """
+        if self.edge_features is None:
+            rows = slice(0, len(self.unary))
+            yield rows, ChainDecoder(self.unary, self.pairs, starts)
+            return
+        most = max(1, TRANSITION_BYTES // (8 * self.pairs.size))
+        first = 0
+        while first < len(starts) - 1:
+            fit = int(np.searchsorted(starts, starts[first] + most, side="right")) - 1
+            last = max(fit, first + 1)
+            rows = slice(int(starts[first]), int(starts[last]))
+            shifted = starts[first : last + 1] - starts[first]
+            extra = np.asarray(self.edge_features[rows] @ self.edge_table)
+            tables = self.pairs + extra.reshape(-1, *self.pairs.shape)
+            yield rows, ChainDecoder(self.unary[rows], tables, shifted)
+            first = last
 
 
 @dataclass(frozen=True)
@@ -113,12 +148,12 @@ class ChainBlocks:
     @cached_property
     def table_start(self) -> Labels:
         """Where each feature block begins in the table of weights."""
-        return _starts(self.features)
+        return _first_rows(self.features)
 
     @cached_property
     def edge_start(self) -> Labels:
         """The same in the table of weights of label pairs."""
-        return _starts(self.edges)
+        return _first_rows(self.edges)
 
     def kernel_scores(self, f: int, coef: Array) -> Array:
         """K_f coef, shape (positions, labels)."""
@@ -147,11 +182,13 @@ class ChainBlocks:
         total = np.zeros((self.n_positions, weights.pairs.shape[0]))
         for f in range(self.n_kernels):
             total += self.kernel_scores(f, weights.coef[f])
-        for f, block in enumerate(self.columns):
-            total += (
-                block @ weights.table[self.table_start[f] : self.table_start[f + 1]]
-            )
+        self.add_features(total, weights.table)
         return total
+
+    def add_features(self, unary: Array, table: Array) -> None:
+        """unary += scores of the explicit features."""
+        for f, block in enumerate(self.columns):
+            unary += block @ table[self.table_start[f] : self.table_start[f + 1]]
 
     def block_norms(self, weights: ChainWeights) -> Array:
         """||w_f|| of every block, then of the label pairs."""
@@ -171,7 +208,7 @@ class ChainBlocks:
         return sums
 
     def _explicit(self, weights: ChainWeights) -> Iterator[tuple[int, Array]]:
-        """Blocks whose weights are there as numbers: features, edges, label pairs."""
+        """Weights of features, edges and label pairs, block by block."""
         features = np.split(weights.table, self.table_start[1:-1])
         yield from zip(self.feature_block, features, strict=False)
         edges = np.split(weights.edges, self.edge_start[1:-1])
@@ -179,7 +216,7 @@ class ChainBlocks:
         yield -1, weights.pairs
 
 
-def _starts(blocks: Sequence[Any]) -> Labels:
+def _first_rows(blocks: Sequence[Any]) -> Labels:
     sizes = [block.shape[1] for block in blocks]
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
@@ -214,7 +251,7 @@ class ChainWeights:
         """With coefficients of zero at new positions."""
         return replace(self, coef=np.pad(self.coef, ((0, 0), (0, n_new), (0, 0))))
 
-    def at(self, positions: Any) -> ChainWeights:
+    def take(self, positions: Any) -> ChainWeights:
         """With the coefficients of some positions only."""
         return replace(self, coef=self.coef[:, positions])
 
@@ -231,136 +268,3 @@ class ChainWeights:
     def parts(self) -> tuple[Array, Array, Array, Array]:
         """All arrays, in the order of the fields."""
         return self.coef, self.table, self.pairs, self.edges
-
-
-@dataclass(frozen=True)
-class ChainProblem:
-    r"""minimize :math:`\lambda \sum_j \Omega_j(w) + \frac1W \sum_n c_n loss_n`.
-
-    Parameters
-    ----------
-    blocks : ChainBlocks
-    starts : array of shape (chains + 1,)
-    target : array of shape (positions,)
-    n_labels : int
-    loss : ChainLoss
-    terms : tuple of Term
-        Regularizer on the blocks and, last, the label pairs; see `chain_terms`.
-    C : float
-        :math:`\lambda = 1 / (C W)`, W the sum of the weights.
-    chain_weight : array of shape (chains,)
-    uses_pairs : bool
-        Whether neighboring labels have scores at all.
-    """
-
-    blocks: ChainBlocks
-    starts: Labels
-    target: Labels
-    n_labels: int
-    loss: ChainLoss
-    terms: tuple[Term, ...]
-    C: float
-    chain_weight: Array
-    uses_pairs: bool = True
-
-    def __post_init__(self) -> None:
-        hidden = set(self.blocks.kernel_block)
-        for term in self.terms:
-            touched = hidden if term.blocks is None else hidden & set(term.blocks)
-            if term.kind == "entries" and touched:
-                raise ValueError(
-                    "sparse group lasso needs blocks of explicit features only, got "
-                    "kernel blocks; use linear kernels or another regularizer."
-                )
-
-    @property
-    def n_chains(self) -> int:
-        """Number of chains."""
-        return len(self.starts) - 1
-
-    @property
-    def reg(self) -> float:
-        """The regularization lambda."""
-        return 1.0 / (self.C * float(self.chain_weight.sum()))
-
-    def objective(self, weights: ChainWeights) -> float:
-        """The primal value of a model, from the blocks' values."""
-        return self.value(
-            self.blocks.scores(weights),
-            self.blocks.block_norms(weights),
-            self.blocks.entry_norms(weights),
-        )
-
-    def value(
-        self, scores: ChainScores, block_norms: Array, entry_norms: Array
-    ) -> float:
-        """The primal value from scores and norms."""
-        losses = np.concatenate(
-            [
-                self.loss.values(
-                    part.unary, part.transitions, self.target[part.rows], part.starts
-                )
-                for part in scores.parts(self.starts)
-            ]
-        )
-        mean = float(np.average(losses, weights=self.chain_weight))
-        return self.reg * regularizer_value(self.terms, block_norms, entry_norms) + mean
-
-    def strong_convexity(self) -> float:
-        """A sigma for which the regularizer, times lambda, is strongly convex; or 0."""
-        return self.reg * strong_convexity(self.terms, self.blocks.n_blocks + 1)
-
-    def kernel_weights(self, block_norms: Array) -> Array:
-        """beta of every block and of the label pairs, from their norms."""
-        return kernel_weights(self.terms, block_norms)
-
-    def radius(self) -> float:
-        """A ball that holds the optimum: no model of a larger norm beats zero.
-
-        lambda Omega(w*) is at most the mean loss of w = 0, and so is each term. Terms
-        bound the norm of their blocks: half its square, or itself for sums of norms.
-        """
-        most = self.objective(ChainWeights.zero(self.blocks, self.n_labels)) / self.reg
-        covered = np.zeros(self.blocks.n_blocks + 1, np.bool_)
-        covered[-1] = not self.uses_pairs
-        total = 0.0
-        for term in self.terms:
-            if term.kind in ("squared_l2", "sparse_mkl", "squared_p", "elastic_net"):
-                total += 2.0 * most / term.weight
-            elif term.kind in ("group_lasso", "joint"):
-                total += (most / term.weight) ** 2
-            else:
-                continue
-            covered |= term.members(len(covered))
-        if not covered.all():
-            kinds = sorted({term.kind for term in self.terms})
-            raise ValueError(
-                "radius='bound' needs a regularizer of squared norms or group lasso on "
-                f"all blocks, got terms {', '.join(kinds)}; pass a number or None."
-            )
-        return float(np.sqrt(total))
-
-
-def chain_terms(
-    regularizer: Regularizer, n_blocks: int, pairs: str = "fixed"
-) -> tuple[Term, ...]:
-    """Terms on n_blocks blocks and the block of label pairs.
-
-    pairs="learned" treats label pairs as one more block, whose weight competes with
-    the others (beta_0 of the SPOM paper); "fixed" gives it a square of its own.
-
-    Examples
-    --------
-    >>> from manykernels.norms import SparseMKL
-    >>> [term.blocks for term in chain_terms(SparseMKL(), 2)]
-    [(0, 1), (2,)]
-    """
-    terms = regularizer.terms()
-    if pairs == "learned":
-        return terms
-    own = tuple(range(n_blocks))
-    kept = tuple(
-        Term(t.kind, t.weight, t.exponent, own if t.blocks is None else t.blocks)
-        for t in terms
-    )
-    return (*kept, Term("squared_l2", blocks=(n_blocks,)))

@@ -11,7 +11,6 @@ from sklearn.model_selection import GridSearchCV
 
 import manykernels as mk
 from manykernels.structured import (
-    Counts,
     are_chunks,
     chunk_f1,
     chunk_report,
@@ -19,6 +18,7 @@ from manykernels.structured import (
     chunks,
     label_report,
 )
+from manykernels.structured.sequence_scores import SequenceCounts as Counts
 
 # Labels, and the chunks that conlleval finds in them: type, first and last position.
 BY_HAND: list[tuple[str, list[tuple[str, int, int]]]] = [
@@ -138,7 +138,10 @@ def test_counts_of_a_known_table() -> None:
     found = [["B-NP", "O", "O", "B-VP"], ["O", "O"]]
     report = chunk_report(truth, found)
     assert report.total == Counts(true=3, found=2, right=1)
-    assert report.by_type == {"NP": Counts(2, 1, 0), "VP": Counts(1, 1, 1)}
+    assert report.by_type == {
+        "NP": Counts(2, 1, 0),
+        "VP": Counts(1, 1, 1),
+    }
     total = report.total
     shares = (total.precision, total.recall, total.f1)
     assert shares == pytest.approx((1 / 2, 1 / 3, 2 / 5))
@@ -153,7 +156,10 @@ def test_nothing_found_and_nothing_there() -> None:
 
 def test_labels_are_reported_one_by_one() -> None:
     report = label_report([["a", "b", "b"]], [["a", "a", "b"]])
-    assert report.by_type == {"a": Counts(1, 2, 1), "b": Counts(2, 1, 1)}
+    assert report.by_type == {
+        "a": Counts(1, 2, 1),
+        "b": Counts(2, 1, 1),
+    }
     assert report.total.precision == pytest.approx(2 / 3)
 
 

@@ -1,10 +1,10 @@
-"""The state of the online proximal method on chains, and passes that change it."""
+"""Online learning on chains: the problem, and the state that passes change."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +23,113 @@ from manykernels.hot.chain import (
     spom_pass,
     sum_space,
 )
-from manykernels.norms.terms import term_codes
-from manykernels.structured.chain_problem import ChainBlocks, ChainProblem, ChainWeights
+from manykernels.norms.regularizers import Regularizer
+from manykernels.norms.terms import Term, regularizer_value, term_codes
+from manykernels.structured.chain_blocks import ChainBlocks, ChainScores, ChainWeights
+from manykernels.structured.decoders import Labels
+from manykernels.structured.online_proximal import OnlineProximal, OnlineResult
+from manykernels.structured.structured_problem import StructuredLoss, StructuredProblem
+
+
+@dataclass(frozen=True)
+class ChainProblem(StructuredProblem):
+    r"""Label sequences: see :class:`StructuredProblem`.
+
+    Parameters
+    ----------
+    blocks : ChainBlocks
+    starts : array of shape (chains + 1,)
+    target : array of shape (positions,)
+    n_labels : int
+    loss : StructuredLoss
+    terms : tuple of Term
+        Regularizer on the blocks and, last, the label pairs; see `chain_terms`.
+    C : float
+    chain_weight : array of shape (chains,)
+    uses_pairs : bool
+        Whether neighboring labels have scores at all.
+    """
+
+    blocks: ChainBlocks
+    starts: Labels
+    target: Labels
+    n_labels: int
+    loss: StructuredLoss
+    terms: tuple[Term, ...]
+    C: float
+    chain_weight: Array
+    uses_pairs: bool = True
+
+    def __post_init__(self) -> None:
+        hidden = set(self.blocks.kernel_block)
+        for term in self.terms:
+            touched = hidden if term.blocks is None else hidden & set(term.blocks)
+            if term.kind == "entries" and touched:
+                raise ValueError(
+                    "sparse group lasso needs blocks of explicit features only, got "
+                    "kernel blocks; use linear kernels or another regularizer."
+                )
+
+    def descent(self, method: OnlineProximal, start: Any = None) -> ChainDescent:
+        return ChainDescent(self, method, start)
+
+    @property
+    def n_examples(self) -> int:
+        return len(self.starts) - 1
+
+    @property
+    def n_blocks(self) -> int:
+        return self.blocks.n_blocks + 1  # with the label pairs
+
+    @property
+    def total_weight(self) -> float:
+        return float(self.chain_weight.sum())
+
+    def objective(self, weights: ChainWeights) -> float:
+        """The primal value of a model, from the blocks' values."""
+        return self.value(
+            self.blocks.scores(weights),
+            self.blocks.block_norms(weights),
+            self.blocks.entry_norms(weights),
+        )
+
+    def value(
+        self, scores: ChainScores, block_norms: Array, entry_norms: Array
+    ) -> float:
+        """The primal value from scores and norms."""
+        losses = np.concatenate(
+            [
+                self.loss.values(decoder, self.target[rows])
+                for rows, decoder in scores.decoders(self.starts)
+            ]
+        )
+        mean = float(np.average(losses, weights=self.chain_weight))
+        return self.reg * regularizer_value(self.terms, block_norms, entry_norms) + mean
+
+
+def chain_terms(
+    regularizer: Regularizer, n_blocks: int, pairs: str = "fixed"
+) -> tuple[Term, ...]:
+    """Terms on n_blocks blocks and the block of label pairs.
+
+    pairs="learned" treats label pairs as one more block, whose weight competes with
+    the others (beta_0 of the SPOM paper); "fixed" gives it a square of its own.
+
+    Examples
+    --------
+    >>> from manykernels.norms import SparseMKL
+    >>> [term.blocks for term in chain_terms(SparseMKL(), 2)]
+    [(0, 1), (2,)]
+    """
+    terms = regularizer.terms()
+    if pairs == "learned":
+        return terms
+    blocks = tuple(range(n_blocks))
+    kept = tuple(
+        Term(t.kind, t.weight, t.exponent, blocks if t.blocks is None else t.blocks)
+        for t in terms
+    )
+    return (*kept, Term("squared_l2", blocks=(n_blocks,)))
 
 
 @storable(
@@ -71,55 +176,63 @@ class ChainProgress:
         return np.flatnonzero(np.any(used, axis=0))
 
 
+@storable
+class ChainEpoch(NamedTuple):
+    """One line of the history of sequences."""
+
+    epoch: int
+    time: float
+    objective: float  # of the last model
+    online_loss: float  # mean loss of the chains before each of them was learned
+    updates: int
+
+
 class ChainDescent:
     """w_f = scale_f v_f for every block, with cached scores of kernel blocks.
 
     Parameters
     ----------
     problem : ChainProblem
+    method : OnlineProximal
+        Whether v_f is minus the sum of all gradients (dual averaging), whether the sum
+        of all models is kept, and whether their average is zero where the current
+        model is ("tail"): it would bring back what a penalty has pruned.
     start : ChainProgress, optional
         Go on from there.
-    averaged : bool
-        Whether the sum of all models is kept.
-    radius : float
-        Of the ball that holds all models.
-    sums : bool
-        Dual averaging: v_f is minus the sum of all gradients.
-    pruned : bool
-        The average is zero where the current model is: it would bring back what was
-        there before a penalty has pruned it.
     """
 
     def __init__(
         self,
         problem: ChainProblem,
+        method: OnlineProximal,
         start: ChainProgress | None = None,
-        *,
-        averaged: bool = True,
-        radius: float = np.inf,
-        sums: bool = False,
-        pruned: bool = False,
     ) -> None:
-        self.problem, self.pruned = problem, pruned
+        self.problem, self.method = problem, method
         self.starts = np.ascontiguousarray(problem.starts, np.int64)
         self.target = np.ascontiguousarray(problem.target, np.int64)
-        self.terms = term_codes(problem.terms, problem.blocks.n_blocks + 1)
+        self.terms = term_codes(problem.terms, problem.n_blocks)
         mean = float(problem.chain_weight.mean())
         self.importance = problem.chain_weight / mean
         self.cost = problem.loss.cost_table(problem.n_labels)
         self.n_steps = 0 if start is None else start.n_steps
         self.n_left_out = 0 if start is None else start.n_left_out
         self.rule = PassRule(
-            radius,
             problem.loss.name == "crf",
-            averaged,
+            bool(method.average),
             problem.uses_pairs,
             problem.loss.coarse,
-            sums,
+            method.sums,
         )
-        self.state = _initial_state(problem, start, averaged, sums)
+        self.state = _initial_state(problem, start, self.rule)
         longest = int(np.diff(problem.starts).max(initial=1))
         self.space = sum_space(longest, problem.n_labels) if self.rule.crf else None
+
+    def run_epoch(self, epoch: int, rng: np.random.Generator) -> ChainEpoch:
+        """One pass over all chains, and the objective after it."""
+        order = rng.permutation(self.problem.n_examples)
+        steps = self.method.steps(self.problem, epoch, self.n_steps)
+        updates, loss = self.run_pass(order, steps, rng)
+        return ChainEpoch(epoch, 0.0, self.objective(), loss, updates)
 
     def run_pass(
         self, order: NDArray[np.int64], steps: Array, rng: np.random.Generator
@@ -139,17 +252,21 @@ class ChainDescent:
             self.terms,
             order,
             steps,
-            self.dues(steps),
+            self.method.dues(self.problem, steps, self.n_steps),
             self.cost,
             draws,
             self.space,
         )
         self.n_steps += len(order)
-        self.refresh()
+        # Running norms of kernel blocks drift by rounding.
+        kernels, squares = self.state.kernels, self.state.blocks.squares
+        fresh = np.empty(len(kernels.block))
+        kernel_squares(kernels.scores, kernels.coef, fresh)
+        alive = squares[kernels.block] > 0.0
+        squares[kernels.block[alive]] = fresh[alive]
         return int(updates), float(losses) / max(len(order), 1)
 
     def forget_average(self) -> None:
-        """Leave all models so far out of the average."""
         kernels, features, edges, pairs, blocks = self.state
         for held in (kernels, features, edges, pairs):
             held.total[:] = 0.0
@@ -157,41 +274,20 @@ class ChainDescent:
         blocks.clock[:] = 0.0
         self.n_left_out = self.n_steps
 
-    def dues(self, steps: Array) -> Array:
-        """Factors of the regularizer: of one step, or of all so far for their sum."""
-        asked = self.n_steps + 1 + np.arange(len(steps)) if self.rule.sums else 1.0
-        return np.asarray(self.problem.reg * asked * steps)
-
-    def refresh(self) -> None:
-        """Norms of kernel blocks anew: the running ones drift by rounding."""
-        kernels, squares = self.state.kernels, self.state.blocks.squares
-        fresh = np.empty(len(kernels.block))
-        kernel_squares(kernels.scores, kernels.coef, fresh)
-        alive = squares[kernels.block] > 0.0
-        squares[kernels.block[alive]] = fresh[alive]
-
-    def unary(self) -> Array:
-        """Scores of all positions, from the cache."""
-        kernels, features = self.state.kernels, self.state.features
-        scale = self.state.blocks.scale
-        factors = scale[kernels.block]
-        scores = np.einsum("f,kfi->ik", factors, kernels.scores, dtype=np.float64)
-        table = self._scaled(features)
-        for f, block in enumerate(self.problem.blocks.columns):
-            scores += (
-                block @ table[features.table_start[f] : features.table_start[f + 1]]
-            )
-        return np.ascontiguousarray(scores)
-
     def block_norms(self) -> Array:
         """||w_f|| of every block, and of the label pairs."""
         blocks = self.state.blocks
         return np.asarray(blocks.scale * np.sqrt(blocks.squares))
 
     def objective(self) -> float:
-        """Primal value of the current model, from the cache."""
+        """Primal value of the current model, from the cached scores."""
         weights, blocks = self.weights(kernels=False), self.problem.blocks
-        scores = blocks.with_edges(self.unary(), weights)
+        kernels, scale = self.state.kernels, self.state.blocks.scale
+        unary = np.einsum(
+            "f,kfi->ik", scale[kernels.block], kernels.scores, dtype=np.float64
+        )
+        blocks.add_features(unary, weights.table)
+        scores = blocks.with_edges(np.ascontiguousarray(unary), weights)
         entries = blocks.entry_norms(weights)
         return self.problem.value(scores, self.block_norms(), entries)
 
@@ -212,10 +308,22 @@ class ChainDescent:
             for block in range(len(blocks.scale)):
                 rescale_block(self.state, True, block, 1.0)
             total = _copied(kernels.total, features.total, pairs.total, edges.total)
-            total = total.where(last) if self.pruned else total
+            total = total.where(last) if self.method.average == "tail" else total
         if self.rule.sums:
             pushes = _copied(kernels.coef, features.table, pairs.table, edges.table)
         return ChainProgress(last, total, self.n_steps, pushes, self.n_left_out)
+
+    def result(self, history: list[ChainEpoch]) -> OnlineResult:
+        progress, problem = self.progress(), self.problem
+        if self.method.average:
+            weights = progress.average
+            norms = problem.blocks.block_norms(weights)
+            objective = problem.objective(weights)
+        else:
+            weights, norms = progress.last, self.block_norms()
+            objective = history[-1].objective if history else self.objective()
+        eta0 = self.method.first_step
+        return OnlineResult(weights, norms, progress, objective, history, eta0)
 
     def _scaled(self, features: FeatureBlocks) -> Array:
         """w of explicit features: every row of the table by its block's scale."""
@@ -228,59 +336,49 @@ def _copied(*parts: Array) -> ChainWeights:
     return ChainWeights(*(part.copy() for part in parts))
 
 
-def _sorted(matrix: Any) -> Any:
-    """CSR with rising column indices, which look-ups rely on."""
-    if matrix.has_sorted_indices:
-        return matrix
-    matrix = matrix.copy()
-    matrix.sort_indices()
-    return matrix
-
-
-def _stacked_starts(matrices: list[Any], n_rows: int) -> NDArray[np.int64]:
-    """Row starts of matrices whose entries are laid end to end."""
-    starts = np.zeros((len(matrices), n_rows + 1), np.int64)
-    offset = 0
-    for f, matrix in enumerate(matrices):
-        starts[f] = matrix.indptr.astype(np.int64) + offset
-        offset += len(matrix.data)
-    return starts
-
-
-def _joined(parts: list[Any], dtype: Any) -> NDArray[Any]:
-    return np.concatenate([*parts, np.empty(0)]).astype(dtype)
-
-
 def _initial_state(
-    problem: ChainProblem, start: ChainProgress | None, averaged: bool, sums: bool
+    problem: ChainProblem, start: ChainProgress | None, rule: PassRule
 ) -> ChainState:
     """The problem's values and a model on them, as arrays for compiled loops."""
     blocks, n_labels = problem.blocks, problem.n_labels
     zero = ChainWeights.zero(blocks, n_labels)
     start = ChainProgress(zero, zero, 0, zero) if start is None else start
-    at = _summed(start) if sums else start.last
+    at = _gradient_sums(start) if rule.sums else start.last
     # Without a sum, all earlier models count as the last of them.
     total = start.total or start.last.times(float(start.n_steps - start.n_left_out))
-    if not averaged:
+    if not rule.averaged:
         # One row each, so that compiled code always has something to point at.
         none = (zero.table[:0], zero.pairs[:0], zero.edges[:0])
         total = ChainWeights(np.zeros((1, 0, n_labels)), *none)
     norms = blocks.block_norms(at)
-    scale = np.ones(len(norms))
-    if sums:
+    n, scale = len(norms), np.ones(len(norms))
+    if rule.sums:
         np.divide(blocks.block_norms(start.last), norms, out=scale, where=norms > 0.0)
-    features = (blocks.feature_block, blocks.columns, blocks.table_start)
-    edges = (blocks.edge_block, blocks.edge_columns, blocks.edge_start)
+    visit = (np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n, np.bool_))
+    # Tables of edges have one column per label pair, also where they are empty.
+    edges = [model.edges.reshape(-1, n_labels**2) for model in (at, total)]
     return ChainState(
         _kernel_blocks(blocks, at.coef, total.coef),
-        _feature_blocks(*features, blocks.n_positions, at.table, total.table),
-        _feature_blocks(*edges, blocks.n_positions, *_pair_outputs(at, total)),
+        _feature_blocks(
+            blocks.feature_block,
+            blocks.columns,
+            blocks.table_start,
+            blocks.n_positions,
+            *_with_average(at.table, total.table),
+        ),
+        _feature_blocks(
+            blocks.edge_block,
+            blocks.edge_columns,
+            blocks.edge_start,
+            blocks.n_positions,
+            *_with_average(*edges),
+        ),
         PairBlock(*_with_average(at.pairs, total.pairs)),
-        _block_norms(scale, norms**2),
+        BlockNorms(scale, norms**2, np.zeros(n), *visit),
     )
 
 
-def _summed(start: ChainProgress) -> ChainWeights:
+def _gradient_sums(start: ChainProgress) -> ChainWeights:
     """Minus the sum of all gradients so far."""
     if start.pushes is None:
         raise ValueError(
@@ -290,15 +388,11 @@ def _summed(start: ChainProgress) -> ChainWeights:
     return start.pushes
 
 
-def _pair_outputs(*models: ChainWeights) -> list[Array]:
-    """Tables of edges with one column per label pair, also where they are empty."""
-    n_outputs = models[0].pairs.size
-    return [model.edges.reshape(-1, n_outputs) for model in models]
-
-
 def _kernel_blocks(blocks: ChainBlocks, coef: Array, total: Array) -> KernelBlocks:
+    sparse = []
+    for matrix in blocks.sparse:  # look-ups rely on rising columns
+        sparse.append(matrix if matrix.has_sorted_indices else matrix.sorted_indices())
     dtype = blocks.dense.dtype
-    sparse = [_sorted(matrix) for matrix in blocks.sparse]
     scores = np.zeros((coef.shape[2], blocks.n_kernels, blocks.n_positions), dtype)
     if np.any(coef):
         for f in range(blocks.n_kernels):
@@ -306,7 +400,7 @@ def _kernel_blocks(blocks: ChainBlocks, coef: Array, total: Array) -> KernelBloc
     return KernelBlocks(
         np.array(blocks.kernel_block, np.int64),
         np.ascontiguousarray(blocks.dense),
-        _stacked_starts(sparse, blocks.n_positions),
+        _row_starts(sparse, blocks.n_positions),
         _joined([matrix.indices for matrix in sparse], np.int32),
         _joined([matrix.data for matrix in sparse], dtype),
         scores,
@@ -319,25 +413,32 @@ def _feature_blocks(
     columns: list[Any],
     table_start: NDArray[np.int64],
     n_positions: int,
-    table: Array,
-    total: Array,
+    *table: Array,
 ) -> FeatureBlocks:
     offsets = table_start[:-1]
     rows = [m.indices + offset for m, offset in zip(columns, offsets, strict=True)]
     return FeatureBlocks(
         np.array(block, np.int64),
-        _stacked_starts(columns, n_positions),
+        _row_starts(columns, n_positions),
         _joined(rows, np.int32),
         _joined([matrix.data for matrix in columns], np.float64),
         table_start,
-        *_with_average(table, total),
+        *table,
     )
 
 
-def _block_norms(scale: Array, squares: Array) -> BlockNorms:
-    n = len(squares)
-    visit = (np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n, np.bool_))
-    return BlockNorms(scale, squares, np.zeros(n), *visit)
+def _row_starts(matrices: list[Any], n_rows: int) -> NDArray[np.int64]:
+    """Row starts of CSR matrices whose entries are laid end to end."""
+    starts = np.zeros((len(matrices), n_rows + 1), np.int64)
+    offset = 0
+    for f, matrix in enumerate(matrices):
+        starts[f] = matrix.indptr.astype(np.int64) + offset
+        offset += len(matrix.data)
+    return starts
+
+
+def _joined(parts: list[Any], dtype: Any) -> NDArray[Any]:
+    return np.concatenate([*parts, np.empty(0)]).astype(dtype)
 
 
 def _with_average(values: Array, total: Array) -> tuple[Array, Array, Array]:

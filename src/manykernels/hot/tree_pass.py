@@ -64,8 +64,6 @@ class Rule(NamedTuple):
     passive_aggressive: bool
     dual_averaging: bool
     single_root: bool
-    step: float  # of a round, for features of unit length in all templates together
-    reg: float
 
 
 class Updates(NamedTuple):
@@ -156,12 +154,12 @@ def shrink_factors(norms, terms, step, factors):
 
 
 @njit(cache=True, nogil=True)
-def _shrink(templates, tables, rule, terms, gain, norms, factors):
+def _shrink(templates, tables, terms, gain, due, norms, factors):
     """The proximal step on all templates."""
     n_templates = len(templates.pair)
     for t in range(n_templates):
         norms[t] = tables.scale[t] * np.sqrt(max(tables.square[t], 0.0)) / gain
-    shrink_factors(norms, terms, rule.step * rule.reg, factors)
+    shrink_factors(norms, terms, due, factors)
     for t in range(n_templates):
         begin, end = templates.start[t], templates.start[t + 1]
         if factors[t] == 0.0:
@@ -174,17 +172,15 @@ def _shrink(templates, tables, rule, terms, gain, norms, factors):
 
 
 @njit(cache=True, nogil=True)
-def _rescale(tables, rule, terms, gain, passes, n_sentences, norms, factors):
-    """Dual averaging: w = argmin t reg penalty(w) + ||w - a z||^2 / (2 a), a = step_t.
+def _rescale(tables, terms, gain, step, due, norms, factors):
+    """Dual averaging: w = argmin t reg penalty(w) + ||w - a z||^2 / (2 a), a = step.
 
-    z is minus the sum of all gradients, and step_t = step / sqrt(passes). What one
-    round adds to a template is noise; the sum is compared with all that the penalty
-    has asked for so far, so that templates without a signal come out at zero.
+    z is minus the sum of all gradients. What one round adds to a template is noise; the
+    sum is compared with all that the penalty has asked for in t rounds, so that
+    templates without a signal come out at zero.
     """
-    step = rule.step / np.sqrt(passes)
     for t in range(len(norms)):
         norms[t] = step * np.sqrt(max(tables.square[t], 0.0)) / gain
-    due = step * rule.reg * passes * n_sentences
     shrink_factors(norms, terms, due, factors)
     for t in range(len(norms)):
         tables.scale[t] = step * factors[t]
@@ -408,9 +404,9 @@ def _epoch_work(templates, size, most_updates, passive_aggressive):
 
 
 @njit(cache=True, nogil=True)
-def _take_step(templates, tables, rule, gain, loss, work):
+def _take_step(templates, tables, rule, gain, step, loss, work):
     """The gradient step, as long as the rule or the sentence's loss allows."""
-    step = gain * gain * (1.0 if rule.dual_averaging else rule.step)
+    step = gain * gain * (1.0 if rule.dual_averaging else step)
     if rule.passive_aggressive:
         square = _square_length(
             templates, work.arcs, work.updates, work.counts, work.features
@@ -422,16 +418,17 @@ def _take_step(templates, tables, rule, gain, loss, work):
 
 
 @njit(cache=True, nogil=True)
-def train_epoch(corpus, templates, tables, rule, terms, order, passes, sums):
+def tree_pass(corpus, templates, tables, rule, terms, order, steps, dues, sums):
     """One round per sentence of `order`: decode, step, shrink, add to the average.
 
-    `passes` over the corpus were made before, which dual averaging has to know; `sums`
-    is room for the marginals of the CRF loss, or None for the hinge, whose code is then
+    steps[r] is the step of round r, for features of unit length in all templates
+    together, and dues[r] the factor of the penalty in its proximal step. `sums` is
+    space for the marginals of the CRF loss, or None for the hinge, whose code is then
     compiled alone. Returns the summed loss, and the number of words that got another
     head.
     """
     size = longest_sentence(corpus.starts) + 1
-    n_templates, n_sentences = len(templates.pair), len(corpus.starts) - 1
+    n_templates = len(templates.pair)
     most_updates = 2 * size if sums is None else size * size
     work = _epoch_work(templates, size, most_updates, rule.passive_aggressive)
     scores, updates, scales = work.arcs.scores, work.updates, work.scales
@@ -439,7 +436,8 @@ def train_epoch(corpus, templates, tables, rule, terms, order, passes, sums):
     gain = 1.0 / np.sqrt(n_templates)
     model = Model(templates, tables.vector, scales)
     total_loss, total_wrong = 0.0, 0
-    for i in order:
+    for r in range(len(order)):
+        i = order[r]
         first = corpus.starts[i]
         n = corpus.starts[i + 1] - first - 2 * MARGIN - 1
         heads = corpus.heads[first + MARGIN : first + MARGIN + n + 1]
@@ -471,12 +469,11 @@ def train_epoch(corpus, templates, tables, rule, terms, order, passes, sums):
         total_loss += max(loss, 0.0)
         total_wrong += wrong
         if loss > 0.0:
-            _take_step(templates, tables, rule, gain, loss, work)
-        passes += 1.0 / n_sentences
+            _take_step(templates, tables, rule, gain, steps[r], loss, work)
         if rule.dual_averaging:
-            _rescale(tables, rule, terms, gain, passes, n_sentences, norms, factors)
+            _rescale(tables, terms, gain, steps[r], dues[r], norms, factors)
         elif len(terms.kinds) > 0:
-            _shrink(templates, tables, rule, terms, gain, norms, factors)
+            _shrink(templates, tables, terms, gain, dues[r], norms, factors)
         for t in range(n_templates):
             tables.passed[t] += tables.scale[t]
     return total_loss, total_wrong
