@@ -75,7 +75,7 @@ def test_gram_bank_in_threads(
 def test_rows_that_scores_combined_are_combined_once(
     most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("manykernels.banks.base.COMBINED_VALUES", most)
+    monkeypatch.setattr("manykernels.banks.base.FLOAT64_VALUES", most)
     bank, weights = GramBank(STACK), np.arange(1.0, 5.0)
     coef = np.zeros((N, 2))
     coef[SUBSET] = rng.normal(size=(len(SUBSET), 2))

@@ -49,7 +49,7 @@ def test_a_subset_becomes_a_stack_where_there_is_room(dtype: type, rtol: float) 
 
 
 def test_products_in_small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "FEATURE_BYTES", 1)
+    monkeypatch.setattr(blocks, "FLOAT64_VALUES", 1)
     check_bank(bank_of(), STACK, 1e-12, SUBSET)
 
 

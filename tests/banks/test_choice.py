@@ -126,10 +126,10 @@ def test_the_choice_and_its_cost_are_logged_before_it_starts(
 ) -> None:
     kernels = fitted(DEAR)
 
-    def stop(*arguments: object) -> None:
+    def stop(*arguments: object, **options: object) -> None:
         raise InterruptedError
 
-    for name in ("_gram_bank", "_half_bank", "_file_bank", "_on_demand_bank"):
+    for name in ("_gram_bank", "_stored_bank", "_on_demand_bank"):
         monkeypatch.setattr(build, name, stop)
     with caplog.at_level(logging.INFO, "manykernels"), pytest.raises(InterruptedError):
         build_bank(kernels, storage)

@@ -268,7 +268,7 @@ def test_a_card_that_is_really_full(torch):
     free, _ = torch.cuda.mem_get_info()
     held = torch.empty(free - 2 * 10**9, dtype=torch.uint8, device="cuda")
     model = mk.MKLClassifier("rbf; linear", loss="log", device="cuda", random_state=0)
-    with pytest.raises(MemoryError, match="ran out of memory with .* arrays there"):
+    with pytest.raises(MemoryError, match="ran out of memory with .* arrays on it"):
         model.set_params(memory_limit="60GB", storage="gram").fit(table, labels)
     assert not hasattr(model, "dual_coef_")
     del held

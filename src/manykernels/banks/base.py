@@ -22,13 +22,10 @@ if TYPE_CHECKING:
     from manykernels.banks.device_kernels import DeviceKernels
 
 ROW_BLOCK_BYTES = 128 << 20  # of kernel rows at a time
-# Values of the combined kernel in float64 at a time: 32 MB of a certificate's rows are
-# kept for the solver, which often needs the same ones.
-COMBINED_VALUES = 1 << 22
+FLOAT64_VALUES = 1 << 22  # of combined kernels or features at a time: 32 MB
 # A square below minus this share of the largest is no rounding: the kernel is not
 # positive semi-definite. Float32 sums of some thousand terms stay well below it.
 NEGATIVE_SQUARE_RTOL = 1e-4
-ROUNDING_STEPS = 4.0  # that a sum of rounded kernel values may be off, in units of eps
 
 
 class Bank(ABC):
@@ -105,7 +102,7 @@ class Bank(ABC):
         # An eighth at most: with all rows in a block, no memory would be saved.
         self.block_rows = max(1, min(ROW_BLOCK_BYTES // row_bytes, n_rows // 8))
         self.nbytes: int = self.block_rows * row_bytes  # held at a time
-        self.rows_at_a_time = max(1, COMBINED_VALUES // n_rows)  # in float64
+        self.rows_at_a_time = max(1, FLOAT64_VALUES // n_rows)  # in float64
         self._combined: tuple[Array, Index, Values] | None = None
 
     @abstractmethod
@@ -174,6 +171,7 @@ class Bank(ABC):
             self._combined = None
             return self._scores_in_parts(coef, weights, support)
         out = np.empty((len(support), self.n_rows))  # float64 whatever is stored
+        # Kept, as a solver often needs the same rows next.
         self._combined = (weights.copy(), support, self.combine(weights, support, out))
         return np.asarray(coef[support].T @ out).T
 
@@ -297,7 +295,8 @@ def _is_noise(bank: Bank, coef: Array, squares: Array) -> bool:
     lengths = np.linalg.norm(coef, axis=1)
     roots = np.sqrt(np.maximum(bank.diagonals(), 0.0))
     terms = np.square(lengths @ roots)
-    return bool(np.all(squares >= -ROUNDING_STEPS * np.finfo(bank.dtype).eps * terms))
+    # A kernel value is the result of some four rounded steps.
+    return bool(np.all(squares >= -4.0 * np.finfo(bank.dtype).eps * terms))
 
 
 def support_of(coef: Array) -> Index:

@@ -3,42 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 
-from manykernels.banks.base import Bank, support_of
+from manykernels.banks.base import FLOAT64_VALUES, Bank, support_of
 from manykernels.banks.gram_bank import GramBank
 from manykernels.base.arrays import Array, Index, Values
 from manykernels.base.machine import in_slices, one_blas_thread, stack_bytes
-
-FEATURE_BYTES = 2**25  # of features raised to float64 at a time
-
-
-class KernelBlock(Protocol):
-    """One kernel: its rows, its products and its diagonal."""
-
-    n_rows: int
-    nbytes: int
-    product_work: float  # multiplications of `times` for one column
-    features: Any  # Phi with K = Phi Phi', dense or CSR; None if there is none
-    matrix: Any  # K itself as CSR; None if it is not stored so
-
-    def rows(self, index: Index) -> Values:
-        """K(i, j) for i in index and all j, dense."""
-
-    def times(self, coef: Array) -> Array:
-        """K @ coef in float64."""
-
-    def square_norm(self, coef: Array) -> float:
-        """trace(coef' K coef) in float64."""
-
-    def diagonal(self) -> Array:
-        """K(i, i)."""
-
-    def take(self, index: Index) -> KernelBlock:
-        """The same kernel on some of the rows."""
 
 
 def _bytes_of(matrix: Any) -> int:
@@ -53,6 +26,13 @@ def _stored_values(matrix: Any) -> int:
 
 class FeatureBlock:
     """K = Phi Phi' for explicit features Phi, dense or CSR; K is never stored.
+
+    Attributes
+    ----------
+    product_work : float
+        Multiplications of `times` for one column.
+    matrix : None
+        K as CSR, which another block has.
 
     Examples
     --------
@@ -89,7 +69,7 @@ class FeatureBlock:
 
     def _parts(self, n_rows: int) -> list[slice]:
         """Slices of rows whose float64 copy is small; sparse rows are not split."""
-        size = max(1, FEATURE_BYTES // (8 * max(1, self.features.shape[1])))
+        size = max(1, FLOAT64_VALUES // max(1, self.features.shape[1]))
         if sp.issparse(self.features):
             size = max(1, n_rows)
         return [slice(i, min(i + size, n_rows)) for i in range(0, n_rows, size)]
@@ -140,12 +120,15 @@ class SparseGramBlock:
         return SparseGramBlock(self.matrix[index][:, index])
 
 
+KernelBlock: TypeAlias = FeatureBlock | SparseGramBlock
+
+
 class BlockBank(Bank):
-    """A bank whose blocks are `KernelBlock` objects, freely mixed.
+    """Explicit features and sparse kernel matrices, freely mixed.
 
     Parameters
     ----------
-    blocks : sequence of KernelBlock
+    blocks : sequence of FeatureBlock or SparseGramBlock
     names : sequence of str, optional
     dtype : dtype
         Of the rows that are handed out.
@@ -197,12 +180,12 @@ class BlockBank(Bank):
         return out
 
     def features(self) -> list[Any] | None:
-        found = [block.features for block in self.blocks]
-        return None if any(part is None for part in found) else found
+        features = [block.features for block in self.blocks]
+        return None if any(phi is None for phi in features) else features
 
     def sparse_matrices(self) -> list[Any] | None:
-        found = [block.matrix for block in self.blocks]
-        return None if any(part is None for part in found) else found
+        matrices = [block.matrix for block in self.blocks]
+        return None if any(matrix is None for matrix in matrices) else matrices
 
     def combine(self, weights: Array, rows: Index, out: Values | None = None) -> Values:
         out = self._new_rows(rows) if out is None else out
@@ -219,7 +202,7 @@ class BlockBank(Bank):
         return out
 
     def _in_slices(self, n_rows: int, work: Callable[[int, int], None]) -> None:
-        """Products of some rows with all blocks, in threads of our own.
+        """Products of some rows with all blocks, in the package's threads.
 
         A row needs every stored value once; four multiplications take about as long
         as one byte, which is what threads are chosen by.

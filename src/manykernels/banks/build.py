@@ -49,8 +49,6 @@ COLUMN_NS = {
 VALUE_NS = 1.5  # transform, scaling and copying of one kernel's value
 STORE_NS = 0.4  # a byte of memory that was not touched yet
 DISK_NS = 1.0  # a byte from a disk that reads 1 GB per second, and writes half of that
-HALF_NS = 2.0  # conversion to float32
-DISK_ADVANTAGE = 2.0  # how much faster reading must be to be worth the disk
 
 logger = logging.getLogger(__name__)
 
@@ -98,12 +96,10 @@ def build_bank(
         return BlockBank(blocks, kernels.names, kernels.dtype)
     if kind == "features":
         return _feature_bank(kernels, memory_limit)
-    if kind == "memmap":
-        return _file_bank(kernels, storage, memory_limit)
     if kind == "on_demand":
         return _on_demand_bank(kernels, memory_limit)
-    if half:
-        return _half_bank(kernels, memory_limit)
+    if kind == "memmap" or half:
+        return _stored_bank(kernels, storage, memory_limit, in_file=kind == "memmap")
     if storage.kind == "gram":  # else it was chosen because it fits
         shape = f"{kernels.n_reference} x {kernels.n_reference}"
         what = f"storing {kernels.n_kernels} kernels of {shape} values"
@@ -191,7 +187,7 @@ def reading_pays(kernels: KernelSet, itemsize: int) -> bool:
     """
     if any(isinstance(group, GivenGroup) for group in kernels.groups):
         return True
-    return pair_ns(kernels) > DISK_ADVANTAGE * read_ns(kernels, itemsize)
+    return pair_ns(kernels) > 2.0 * read_ns(kernels, itemsize)
 
 
 def waiting_pays(kernels: KernelSet) -> bool:
@@ -200,10 +196,10 @@ def waiting_pays(kernels: KernelSet) -> bool:
     With symmetry values are computed in half the time, so that to store them must take
     most of the other half. Only kernels that are combined in one pass are that cheap.
     """
-    if file_bytes(kernels) < WAITING_BYTES:
+    pair_bytes = kernels.n_kernels * kernels.dtype.itemsize
+    if pair_bytes * kernels.n_reference**2 < WAITING_BYTES:
         return False
-    stored = STORE_NS * kernels.n_kernels * kernels.dtype.itemsize
-    cheap = stored > 0.4 * pair_ns(kernels)
+    cheap = STORE_NS * pair_bytes > 0.4 * pair_ns(kernels)
     return cheap and all(map(kernels.is_fused, kernels.groups))
 
 
@@ -241,12 +237,12 @@ def _shared_ns(group: Group) -> float:
 
 def read_ns(kernels: KernelSet, itemsize: int) -> float:
     """Nanoseconds to read every kernel's value for one pair of rows from disk."""
-    convert = HALF_NS if itemsize == 2 else 0.0
-    return kernels.n_kernels * (DISK_NS * itemsize + convert)
+    # The conversion of half precision takes as long as reading two more bytes.
+    return kernels.n_kernels * DISK_NS * max(itemsize, 4)
 
 
 def _announce(kernels: KernelSet, kind: str, half: bool, allowed: int) -> None:
-    """Log what will be held where, and how long it takes, before it starts."""
+    """Log the way of storing, its memory and its time, before it starts."""
     pairs = float(kernels.n_reference) ** 2
     all_pairs = 1e-9 * pairs * pair_ns(kernels) / available_threads()
     memory, disk, text = 0, 0, f"{all_pairs / 2:.2g} s to compute"
@@ -278,7 +274,7 @@ def _gram_bank(kernels: KernelSet) -> GramBank:
         return GramBank(stack, kernels.names, dtype=kernels.dtype, factors=factors)
     n_rows, n_kernels = kernels.n_reference, kernels.n_kernels
     stack = np.empty((n_rows, n_kernels, n_rows), kernels.dtype)
-    # Tiles in threads of our own: BLAS threads on small products wait for each other.
+    # Threads take tiles: threads of BLAS wait for each other on small products.
     with one_blas_thread():
         kernels.stack(stack.transpose(1, 0, 2), n_threads=available_threads())
     return GramBank(stack, kernels.names)
@@ -315,28 +311,24 @@ def _on_demand_bank(kernels: KernelSet, memory_limit: MemoryLimit) -> OnDemandBa
     return OnDemandBank(kernels, bank_of, max_combined_rows, int(bytes_free))
 
 
-def _half_bank(kernels: KernelSet, memory_limit: MemoryLimit) -> StoredBank:
-    n_rows, n_kernels = kernels.n_reference, kernels.n_kernels
-    what = f"storing {n_kernels} kernels of {n_rows} x {n_rows} values in float16"
-    require_memory(half_bytes(kernels), memory_limit, what)
-    bytes_free = allowed_bytes(memory_limit) - file_bytes(kernels, half=True)
-    return _stored_bank(half_stack(kernels), kernels, bytes_free)
-
-
-def _file_bank(
-    kernels: KernelSet, storage: Storage, memory_limit: MemoryLimit
+def _stored_bank(
+    kernels: KernelSet, storage: Storage, memory_limit: MemoryLimit, in_file: bool
 ) -> StoredBank:
-    """Rows from a file; working sets are stored where the rest of the memory allows."""
-    n_rows = kernels.n_reference
-    what = f"reading {kernels.n_kernels} kernels of {n_rows} rows from disk in blocks"
-    require_memory(memmap_bytes(kernels, storage.is_half), memory_limit, what)
-    dtype = np.float16 if storage.is_half else None
-    file = stored_file(kernels, dtype, storage.folder)
-    return _stored_bank(file, kernels, allowed_bytes(memory_limit))
-
-
-def _stored_bank(store: Any, kernels: KernelSet, allowed: int) -> StoredBank:
-    """Rows from a store; `allowed` bytes are left for all that is not stored."""
+    """Rows from a file or from half precision; what memory is left is for the rest."""
+    half, n_rows = storage.is_half, kernels.n_reference
+    allowed = allowed_bytes(memory_limit)
+    if in_file:
+        what = (
+            f"reading {kernels.n_kernels} kernels of {n_rows} rows from disk in blocks"
+        )
+        require_memory(memmap_bytes(kernels, half), memory_limit, what)
+        store: Any = stored_file(kernels, np.float16 if half else None, storage.folder)
+    else:
+        values = f"{kernels.n_kernels} kernels of {n_rows} x {n_rows} values"
+        what = f"storing {values} in float16"
+        require_memory(half_bytes(kernels), memory_limit, what)
+        allowed -= file_bytes(kernels, half=True)
+        store = half_stack(kernels)
     bytes_free = allowed - 3 * OnDemandBank(kernels).nbytes
     max_combined_rows = rows_that_combine_in(bytes_free, kernels.dtype)
     diagonals = kernels.diagonals().T

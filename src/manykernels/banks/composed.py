@@ -164,8 +164,8 @@ class ExchangedBank(Bank):
         return np.where(self.exchanged, squares[1], squares[0])
 
     def take(self, index: Index, brief: bool = False) -> Bank:
-        parts = self.bank.take(index, brief), self.other.take(index, brief)
-        return ExchangedBank(*parts, self.exchanged)
+        bank, other = self.bank.take(index, brief), self.other.take(index, brief)
+        return ExchangedBank(bank, other, self.exchanged)
 
     def _split(self, weights: Array) -> tuple[Array, Array]:
         """Weights of the blocks that each bank has, zero for the others."""

@@ -21,9 +21,7 @@ from manykernels.device.base import Chosen
 from manykernels.kernels import Kernel, KernelSet
 from manykernels.kernels.base import DEFAULT_RANK
 
-PRODUCT_BYTES = 1 << 26  # for products, beside what is stored
-# Of the memory, for features: pieces and the whole exist while these are concatenated.
-FEATURES_SHARE = 0.5
+DEVICE_PRODUCT_BYTES = 1 << 26  # for products, beside what is stored
 
 
 class DeviceBank(Bank):
@@ -189,8 +187,9 @@ def where_features_fit(
         return None
     copies = 1 if all(kernel.normalize == "diagonal" for kernel in specs) else 2
     itemsize = np.dtype(storage.working_dtype).itemsize
-    bytes_free = device.allowed_bytes(limit) - PRODUCT_BYTES
-    fit = copies * n_rows * sum(ranks) * itemsize <= FEATURES_SHARE * bytes_free
+    bytes_free = device.allowed_bytes(limit) - DEVICE_PRODUCT_BYTES
+    # Pieces and the whole exist side by side while the pieces are concatenated.
+    fit = 2 * copies * n_rows * sum(ranks) * itemsize <= bytes_free
     return device if fit else None
 
 
@@ -216,7 +215,9 @@ def _least_bytes(kernels: KernelSet, kind: str, half: bool) -> int:
     else:
         stored = n_rows * sum(group.rows.values.shape[1] for group in kernels.groups)
     few = min(n_rows, WORKING_SET_ROWS)
-    return int(stored * itemsize + 2 * few**2 * kernels.dtype.itemsize + PRODUCT_BYTES)
+    return int(
+        stored * itemsize + 2 * few**2 * kernels.dtype.itemsize + DEVICE_PRODUCT_BYTES
+    )
 
 
 def _computed(device: Device, kernels: KernelSet, bytes_free: int) -> DeviceKernels:
@@ -234,7 +235,7 @@ def _features(device: Device, kernels: KernelSet, allowed: int) -> FeatureKernel
         )
     dense = [phi.toarray() if sp.issparse(phi) else phi for phi in features]
     on_device = [device.put(phi, kernels.dtype) for phi in dense]
-    bytes_free = max(PRODUCT_BYTES, allowed - sum(phi.nbytes for phi in dense))
+    bytes_free = max(DEVICE_PRODUCT_BYTES, allowed - sum(phi.nbytes for phi in dense))
     diagonals = np.asarray(kernels.diagonals().T)
     return FeatureKernels(device, on_device, diagonals, kernels.dtype, bytes_free)
 
@@ -249,7 +250,7 @@ def _stack(
     else:
         matrices, factors = [device.put(matrix) for matrix in given[0]], given[1]
     diagonals = np.asarray(kernels.diagonals().T)
-    bytes_free = max(PRODUCT_BYTES, bytes_free)
+    bytes_free = max(DEVICE_PRODUCT_BYTES, bytes_free)
     return StackKernels(device, matrices, factors, diagonals, kernels.dtype, bytes_free)
 
 
@@ -261,7 +262,7 @@ def _computed_matrices(
         require_half_range(kernels)
     dtype = device.dtype(np.float16 if half else kernels.dtype)
     n_rows, xp = kernels.n_reference, device.xp
-    source = _computed(device, kernels, PRODUCT_BYTES)
+    source = _computed(device, kernels, DEVICE_PRODUCT_BYTES)
     pieces: list[list[Any]] = [[] for _ in kernels.names]
     for part in source.parts(slice(0, n_rows)):
         for f, tile in source.tiles(part, slice(0, n_rows)):

@@ -10,11 +10,10 @@ import numpy as np
 
 from manykernels.base.arrays import Array, Index, Selection
 from manykernels.device import Device, DeviceArray
-from manykernels.device.base import Chosen
+from manykernels.device.base import DEVICE_TILE_VALUES, Chosen
 from manykernels.kernels import KernelSet
 
-TILE_SHARE = 16  # temporaries of a product take at most this part of the memory,
-LARGEST_TILE = 1 << 30  # and a tile no more bytes than that: more is not faster
+TILE_SHARE = 16  # temporaries of a product take at most this part of the memory
 COPIED_SHARE = 0.5  # of the free bytes that the matrices of some of the rows may take
 EVERY = slice(None)
 LinearMap: TypeAlias = Callable[[DeviceArray], DeviceArray]
@@ -126,7 +125,8 @@ class DeviceKernels(ABC):
     def parts(self, rows: Chosen, width: int | None = None) -> list[Chosen]:
         """Rows in parts, so many that a tile against all rows keeps to its size."""
         width = self.n_rows if width is None else width
-        size = max(1, self._tile_bytes() // (8 * max(1, width)))
+        values = min(DEVICE_TILE_VALUES, self.bytes_free // TILE_SHARE // 8)
+        size = max(1, values // max(1, width))
         if isinstance(rows, slice):
             start, stop = rows.start or 0, rows.stop
             stop = self.n_rows if stop is None else stop
@@ -139,9 +139,6 @@ class DeviceKernels(ABC):
     def max_combined_rows(self) -> int:
         """Rows whose combined kernel, with a part of it, keeps to the free bytes."""
         return max(1, int((self.bytes_free / (2 * self.dtype.itemsize)) ** 0.5))
-
-    def _tile_bytes(self) -> int:
-        return int(min(LARGEST_TILE, self.bytes_free // TILE_SHARE))
 
 
 class StackKernels(DeviceKernels):
@@ -234,16 +231,16 @@ class HostKernels(DeviceKernels):
         self.kernels = kernels
 
     def tiles(self, rows: Chosen, columns: Chosen) -> Iterator[tuple[int, DeviceArray]]:
-        places = self._places(rows), self._places(columns)
-        for f, tile in self.kernels.tile(*places):
+        for f, tile in self.kernels.tile(self._places(rows), self._places(columns)):
             yield f, self.device.put(tile, self.dtype)
 
     def combined(
         self, weights: Array, rows: Chosen = EVERY, columns: Chosen = EVERY
     ) -> DeviceArray:
         used = self.kernels.only(np.flatnonzero(weights))
-        places = self._places(rows), self._places(columns)
-        return self.device.put(used.combined_tile(weights, *places), self.dtype)
+        of_rows, of_columns = self._places(rows), self._places(columns)
+        tile = used.combined_tile(weights, of_rows, of_columns)
+        return self.device.put(tile, self.dtype)
 
     def take(self, index: Index) -> DeviceKernels:
         return HostKernels(self.device, self.kernels.take(index), self.bytes_free)

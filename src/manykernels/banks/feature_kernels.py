@@ -127,9 +127,9 @@ class FeatureKernels(DeviceKernels):
         for f in used:
             for g in used:
                 if (f, g) not in self.products:
-                    pair = self.features[f], self.features[g]
-                    self.products[f, g] = self._tall_product(*pair)
-                    self.products[g, f] = self.products[f, g].T
+                    product = self._tall_product(self.features[f], self.features[g])
+                    self.products[f, g] = product
+                    self.products[g, f] = product.T
         rows = [xp.concat([self.products[f, g] for g in used], axis=1) for f in used]
         return xp.concat(rows)
 

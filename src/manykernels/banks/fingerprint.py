@@ -13,8 +13,7 @@ from manykernels.base.machine import one_blas_thread
 from manykernels.kernels import KernelSet
 from manykernels.kernels.columns import callable_name
 
-SAMPLE_ROWS = 8
-CHUNK_ROWS = 256
+DIGEST_ROWS = 256  # of an array at a time
 
 
 def fingerprint(kernels: KernelSet) -> str:
@@ -31,7 +30,7 @@ def fingerprint(kernels: KernelSet) -> str:
     """
     digest = hashlib.blake2b(digest_size=16)
     feed(digest, kernels)
-    spread = np.linspace(0, kernels.n_reference - 1, SAMPLE_ROWS).astype(np.intp)
+    spread = np.linspace(0, kernels.n_reference - 1, 8).astype(np.intp)
     with one_blas_thread():
         feed(digest, kernels.rows(spread))
     return digest.hexdigest()
@@ -65,7 +64,7 @@ def _feed_array(digest: Any, array: np.ndarray) -> None:
         feed(digest, array.tolist())
         return
     feed(digest, [array.dtype.str, array.shape])
-    for start in range(0, len(array) if array.ndim else 0, CHUNK_ROWS):
-        digest.update(np.ascontiguousarray(array[start : start + CHUNK_ROWS]).data)
+    for start in range(0, len(array) if array.ndim else 0, DIGEST_ROWS):
+        digest.update(np.ascontiguousarray(array[start : start + DIGEST_ROWS]).data)
     if not array.ndim:
         digest.update(array.tobytes())

@@ -112,8 +112,8 @@ class GramBank(Bank):
             work = partial(hot.combine_given, self.values, weights, rows, out)
         else:
             weights = weights.astype(np.result_type(self.stack.dtype, out.dtype))
-            source = self.values, self.steps
-            work = partial(hot.combine_rows, *source, weights, rows, out)
+            of_rows = partial(hot.combine_rows, self.values, self.steps)
+            work = partial(of_rows, weights, rows, out)
         in_slices(len(rows), len(rows) * self.row_bytes, work)
         return out
 
@@ -130,8 +130,8 @@ class GramBank(Bank):
         if self.kernels_last:
             return super()._scores_in_parts(coef, weights, support)
         weights = (weights * self.factors).astype(np.float64)
-        source = self.values, self.steps
-        work = partial(hot.combined_scores, *source, weights, coef, support)
+        of_rows = partial(hot.combined_scores, self.values, self.steps)
+        work = partial(of_rows, weights, coef, support)
         traffic = len(support) * self.row_bytes
         return np.asarray(sum(in_slices(len(support), traffic, work))).T
 
@@ -155,13 +155,13 @@ class GramBank(Bank):
         turns = np.concatenate([turns[::2], turns[1::2]])
         if self.kernels_last:
             by_output = np.ascontiguousarray(coef[support].T)
-            source = self.values, by_output, support, turns
-            work = partial(hot.quadratic_forms_given, *source)
+            of_pairs = partial(hot.quadratic_forms_given, self.values)
+            work = partial(of_pairs, by_output, support, turns)
             traffic = self._pair_bytes(len(support) ** 2 / 2.0)
         else:
             by_output = np.ascontiguousarray(coef.T)
-            kernels = self.values, self.steps, self.n_blocks
-            work = partial(hot.quadratic_forms, *kernels, by_output, support[turns])
+            of_rows = partial(hot.quadratic_forms, self.values, self.steps)
+            work = partial(of_rows, self.n_blocks, by_output, support[turns])
             traffic = len(support) * self.row_bytes
         squares = self.factors * np.sum(in_slices(len(support), traffic, work), axis=0)
         return without_noise(squares, coef, self.noise) if self.noise else squares
@@ -266,9 +266,13 @@ class StoredBank(Bank):
         """Return the kernels on some rows, in memory if there are bytes for them."""
         n_bytes = stack_bytes(len(index), self.n_blocks, self.dtype.itemsize)
         if n_bytes > self.bytes_free:
-            part = StorePart(self.store, index)
-            rest = self.names, self.bytes_free, self.max_combined_rows
-            return StoredBank(part, self._diagonals[index], *rest)
+            return StoredBank(
+                StorePart(self.store, index),
+                self._diagonals[index],
+                self.names,
+                self.bytes_free,
+                self.max_combined_rows,
+            )
         stack = np.empty((len(index), self.n_blocks, len(index)), self.dtype)
         for rows, block in self._row_blocks(index):
             stack[rows] = block[:, :, index]

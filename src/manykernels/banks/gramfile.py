@@ -1,8 +1,8 @@
 """Gram stacks that are built band by band: in half precision, or in a file.
 
 A file holds the values, little-endian, without a header. A small JSON file beside it
-tells what they are and how many rows are finished; it is replaced whole after every
-band, so that a build that was killed goes on where it stopped.
+describes them and counts the finished rows; it is replaced whole after every band, so
+that a build that was killed goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class GramFile:
 
     @property
     def description_path(self) -> Path:
-        """The file that tells what the values are."""
+        """The file that describes the values."""
         return self.path.with_suffix(".json")
 
     def __getitem__(self, index: Index) -> Values:

@@ -15,10 +15,9 @@ from manykernels.kernels import KernelSet
 from manykernels.kernels.pairwise import symmetric_tiles
 
 # Inner products of a tile are matrix-matrix, and fast where both sides are long; larger
-# tiles leave the caches.
+# tiles leave the caches. As many columns as TILE_ROWS are not worth a second thread.
 TILE_ROWS = 512
 TILE_COLUMNS = 1024
-FEW_COLUMNS = 512  # not worth a second thread
 # Values are stored once this share of all pairs has been computed. Fits of 5,000 MNIST
 # images ask for 1.2 to 1.4 times all pairs, and to store the pairs takes about as long.
 PAIRS_BEFORE_STORING = 1.5
@@ -245,8 +244,8 @@ def _shares(n: int) -> list[slice]:
     >>> _shares(512), len(_shares(1200)) % available_threads()
     ([slice(0, 512, None)], 0)
     """
-    if n <= FEW_COLUMNS:
-        return _slices(n, FEW_COLUMNS)
+    if n <= TILE_ROWS:
+        return _slices(n, TILE_ROWS)
     threads = available_threads()
     count = -(-n // (threads * TILE_COLUMNS)) * threads
     return _slices(n, -(-n // count))

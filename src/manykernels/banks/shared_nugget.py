@@ -51,12 +51,13 @@ class Nugget:
         """
         parts = identity_parts(bank, distinct)
         diagonals = bank.diagonals()
-        seen = row_weight[:, None] * (diagonals > 0.0)
-        totals = np.maximum(seen.sum(axis=0), np.finfo(float).tiny)
-        means = (seen * diagonals).sum(axis=0) / totals
+        weight = row_weight[:, None] * (diagonals > 0.0)
+        totals = np.maximum(weight.sum(axis=0), np.finfo(float).tiny)
+        means = (weight * diagonals).sum(axis=0) / totals
         # A kernel that is nearly the identity is not blown up: its rest is rounding.
-        left = np.maximum(means - parts, NEGLIGIBLE_SHARE * means)
-        return cls(parts, np.where(parts > 0.0, means / np.where(left > 0, left, 1), 1))
+        rest = np.maximum(means - parts, NEGLIGIBLE_SHARE * means)
+        scales = means / np.where(rest > 0.0, rest, 1.0)
+        return cls(parts, np.where(parts > 0.0, scales, 1.0))
 
     def at_new_rows(self, weights: Array) -> Array:
         """Return weights of the kernels without nugget, from those with it."""
@@ -243,7 +244,7 @@ class NuggetBank(Bank):
 
 
 class NuggetKernels(DeviceKernels):
-    """The same on a device.
+    """Kernels on a device without their identity parts, and E behind them.
 
     Parameters
     ----------

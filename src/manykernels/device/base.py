@@ -18,9 +18,9 @@ from manykernels.device.namespace import NUMPY, DeviceArray
 
 Terms: TypeAlias = tuple[DeviceArray, DeviceArray]  # added, and multiplied
 Chosen: TypeAlias = Any  # positions of rows: a slice, or a DeviceArray of integers
-
-
 EXPONENTIAL = 0  # in place of the degree of a power
+# Values computed or checked at a time, 1 GB in float64: more is not faster.
+DEVICE_TILE_VALUES = 1 << 27
 
 
 class Curve(NamedTuple):
@@ -97,7 +97,7 @@ class Device:
         return False
 
     def shared(self, values: Any) -> DeviceArray:
-        """Such an array as one of the device's, without a copy."""
+        """Wrap such an array as one of the device, without a copy."""
         return values
 
     def get(self, values: DeviceArray) -> NDArray[Any]:
@@ -211,7 +211,7 @@ def read_device(name: Any) -> str:
     ValueError: device must be 'cuda', 'cuda:1' (the second GPU), 'mps', 'cpu' or None,
     got 'gpu'; choose one of these.
     """
-    text = str(name) if type(name).__name__ == "device" else name  # PyTorch's own
+    text = str(name) if type(name).__name__ == "device" else name  # torch.device
     if not isinstance(text, str) or not re.fullmatch(r"cpu|cuda(:\d+)?|mps", text):
         raise ValueError(
             "device must be 'cuda', 'cuda:1' (the second GPU), 'mps', 'cpu' or None, "

@@ -118,8 +118,9 @@ class CudaHinge:
         """None where there are too many outputs, or nothing compiles."""
         if matrix.dtype != torch.float32 or n_outputs > max(BLOCK_ROWS_BY_OUTPUTS):
             return None
-        found = CudaHinge(matrix, target, bound, n_outputs)
-        return None if None in (found.solve, found.update, found.gather) else found
+        hinge = CudaHinge(matrix, target, bound, n_outputs)
+        compiled = hinge.solve, hinge.update, hinge.gather
+        return None if None in compiled else hinge
 
     def _compiled(self) -> list[Any]:
         constants = {"OUTPUTS": self.n_outputs, "BLOCK": self.block}
@@ -146,7 +147,7 @@ class CudaHinge:
         self.gap = torch.empty(1, device=place, dtype=torch.float64)
         self.rescalings = torch.as_tensor(RESCALINGS, device=place)
         self.wide_bound = self.bound.double()
-        self.own = self.target.long()[:, None]
+        self.true_output = self.target.long()[:, None]
         self.recorded: Any = None
 
     def blocks(
@@ -184,8 +185,8 @@ class CudaHinge:
 
     def _blocks(self) -> None:
         for _ in range(BLOCKS_PER_CHECK):
-            found = torch.topk(self.violations, self.size, sorted=False)
-            self.index.copy_(found.indices)
+            worst = torch.topk(self.violations, self.size, sorted=False)
+            self.index.copy_(worst.indices)
             self.gather(
                 grid=(self.size, 1, 1),
                 block=(256, 1, 1),
@@ -216,11 +217,11 @@ class CudaHinge:
     def _measure(self) -> None:
         """The relative gap, with the best of some multiples of the model."""
         scores = self.scores.T.double()
-        mine = torch.gather(scores, 1, self.own)
-        wrong = scores.scatter(1, self.own, -torch.inf)
-        margins = mine[:, 0] - wrong.amax(dim=1)
+        of_true = torch.gather(scores, 1, self.true_output)
+        wrong = scores.scatter(1, self.true_output, -torch.inf)
+        margins = of_true[:, 0] - wrong.amax(dim=1)
         coef = self.coef.double()
-        linear = torch.gather(coef, 1, self.own).sum()
+        linear = torch.gather(coef, 1, self.true_output).sum()
         quadratic = (coef * scores).sum()
         short = 1.0 - self.rescalings[:, None] * margins[None, :]
         losses = short.clamp_(min=0.0) @ self.wide_bound
@@ -229,14 +230,14 @@ class CudaHinge:
 
 
 def _feasible(
-    coef: NDArray[np.float32], own: NDArray[np.intp], bound: NDArray[np.float64]
+    coef: NDArray[np.float32], target: NDArray[np.intp], bound: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """What float32 rounded, within its bounds and with rows that sum to zero."""
-    rows = np.arange(len(own))
+    """Coefficients in float64 that keep their bounds, with rows that sum to zero."""
+    rows = np.arange(len(target))
     wrong = np.minimum(coef.astype(np.float64), 0.0)
-    wrong[rows, own] = 0.0
+    wrong[rows, target] = 0.0
     total = -wrong.sum(axis=1)
     at_bound = total > (1.0 - AT_BOUND_RTOL) * bound
     wrong[at_bound] *= (bound / np.maximum(total, 1e-300))[at_bound, None]
-    wrong[rows, own] = -wrong.sum(axis=1)
+    wrong[rows, target] = -wrong.sum(axis=1)
     return wrong

@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manykernels.device.base import Device, DeviceArray
-
-BAND_VALUES = 1 << 27  # of a matrix that are checked at a time
+from manykernels.device.base import DEVICE_TILE_VALUES, Device, DeviceArray
 
 
 class HostView:
@@ -80,7 +78,10 @@ class DeviceMatrix(HostView):
         The asymmetry of a matrix that is not square is NaN.
         """
         xp, (n_rows, n_columns) = self.device.xp, self.shape
-        size, is_square = max(1, BAND_VALUES // max(1, n_columns)), n_rows == n_columns
+        size, is_square = (
+            max(1, DEVICE_TILE_VALUES // max(1, n_columns)),
+            n_rows == n_columns,
+        )
         facts = []
         for start in range(0, n_rows, size):
             part = slice(start, min(start + size, n_rows))

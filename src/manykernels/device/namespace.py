@@ -87,7 +87,7 @@ def to_namespace_of(like: DeviceArray, values: Any, dtype: Any = None) -> Device
 
 
 def quotient(xp: Any, above: DeviceArray, below: DeviceArray) -> DeviceArray:
-    """above / below, 0 where below is: in conjugate gradients, a system is solved."""
-    one = xp.ones_like(below)
-    safe = xp.where(below > 0.0, below, one)
-    return xp.where(below > 0.0, above / safe, 0.0 * one)
+    """above / below, and 0 where below is 0, as for a system that is solved."""
+    ones = xp.ones_like(below)
+    safe = xp.where(below > 0.0, below, ones)
+    return xp.where(below > 0.0, above / safe, 0.0 * ones)

@@ -35,13 +35,13 @@ class TorchDevice(Device):
         super().__init__(name, xp)
         _require_available(name)
         self.place = torch.device(name)
-        self.here = torch.empty(0, device=self.place).device  # with its number
+        self.numbered_place = torch.empty(0, device=self.place).device
         self.is_host = self.place.type == "cpu"
         self.is_cuda = self.place.type == "cuda"
         if self.is_cuda:
             self.seconds_per_value = CUDA_SECONDS_PER_VALUE
         if self.place.type == "mps":
-            self.precise = xp.float32  # there is nothing longer
+            self.precise = xp.float32  # the longest that it has
 
     def put(self, values: Any, dtype: Any = None) -> DeviceArray:
         values = getattr(values, "device_array", values)
@@ -53,24 +53,22 @@ class TorchDevice(Device):
         return values.to(self.place, wanted)
 
     def empty(self, shape: tuple[int, ...], dtype: Any) -> DeviceArray:
-        """A tensor to be filled."""
         return torch.empty(shape, dtype=self.dtype(dtype), device=self.place)
 
     def has(self, values: Any) -> bool:
-        """Whether it is an array of PyTorch, or one that PyTorch can share, here."""
         where = getattr(values, "__dlpack_device__", None)
-        return where is not None and torch.from_dlpack(values).device == self.here
+        return (
+            where is not None
+            and torch.from_dlpack(values).device == self.numbered_place
+        )
 
     def shared(self, values: Any) -> DeviceArray:
-        """An array of any library here as a tensor, without a copy."""
         return values if isinstance(values, torch.Tensor) else torch.from_dlpack(values)
 
     def get(self, values: DeviceArray) -> NDArray[Any]:
-        """A tensor as an array of NumPy's."""
         return np.asarray(values.detach().cpu().numpy())
 
     def allowed_bytes(self, limit: int | float | str | None) -> int:
-        """The user's limit, or most of what is free on the device."""
         if limit is not None or not self.is_cuda:
             return allowed_bytes(limit)
         free, _ = torch.cuda.mem_get_info(self.place)
@@ -80,26 +78,25 @@ class TorchDevice(Device):
 
     @contextmanager
     def out_of_memory_error(self) -> Iterator[None]:
-        """A MemoryError of one sentence in place of PyTorch's."""
-        before = self._held()
+        before = self._array_bytes()
         try:
             yield
         except torch.OutOfMemoryError as error:
-            held, free = self._held(), 0
+            in_use, free = self._array_bytes(), 0
             if self.is_cuda:
                 torch.cuda.empty_cache()
                 free, _ = torch.cuda.mem_get_info(self.place)
-            # What was taken meanwhile will be free again.
-            usable = free + max(0, held - before)
+            # Arrays of the work that failed will be freed.
+            usable = free + max(0, in_use - before)
             raise MemoryError(
-                f"device={self.name!r} ran out of memory with {held / 1e9:.3g} GB of "
-                "arrays there; set memory_limit to less than is free on it, for "
+                f"device={self.name!r} ran out of memory with {in_use / 1e9:.3g} GB of "
+                "arrays on it; set memory_limit to less than is free, for "
                 f"instance memory_limit='{max(1, usable // 2 // 10**6)}MB', or free "
-                "what else is held there."
+                "what else is on it."
             ) from error
 
-    def _held(self) -> int:
-        """Bytes of arrays there, where that is known."""
+    def _array_bytes(self) -> int:
+        """Bytes of arrays on the device, where that is known."""
         return torch.cuda.memory_allocated(self.place) if self.is_cuda else 0
 
     def add_curves(
@@ -110,7 +107,6 @@ class TorchDevice(Device):
         left: Sequence[Terms],
         right: Sequence[Terms],
     ) -> DeviceArray:
-        """out + the curves of all kernels that share inner products."""
         single = out.dtype == dot.dtype == torch.float32
         if self.is_cuda and single and out.is_contiguous() and dot.is_contiguous():
             kernel = cuda_kernel("curves.cu", "add_curves", self.place)
@@ -133,12 +129,10 @@ class TorchDevice(Device):
     def positive_solve(
         self, matrix: DeviceArray, sides: DeviceArray
     ) -> DeviceArray | None:
-        """By a Cholesky factor and its triangles."""
         factor, failed = torch.linalg.cholesky_ex(matrix)
         return None if failed else torch.cholesky_solve(sides, factor)
 
     def synchronize(self) -> None:
-        """Wait until everything that was asked for is computed."""
         if self.is_cuda:
             torch.cuda.synchronize(self.place)
 
