@@ -45,10 +45,16 @@ def problem_for(solver, index: int = 3) -> Problem:
     return case(index, isinstance(solver, SPARSE), classes)
 
 
-@each
-def test_same_seed_same_result(solver, one_blas_thread) -> None:
+DRAWING = [solver for solver in SOLVERS if hasattr(solver, "random_state")]
+
+
+@pytest.mark.parametrize("solver", DRAWING, ids=lambda s: type(s).__name__)
+def test_the_seed_decides_the_result(solver, one_blas_thread) -> None:
     problem = problem_for(solver)
-    same(solver.solve(problem), solver.solve(problem))
+    result = solver.solve(problem)
+    same(result, solver.solve(problem))
+    other = replace(solver, random_state=4).solve(problem)
+    assert not np.array_equal(result.model.coef, other.model.coef)
 
 
 @each
