@@ -115,8 +115,6 @@ FIT = ("fit", "train.csv", "-t", "kind", "-m", "model.mk")
             (*FIT, *options)
             for options in [
                 ("--p", "abc"),
-                ("--p", "3"),
-                ("--C", "-1"),
                 ("--C", "1e-320"),
                 ("--class-weight", "even"),
                 ("--seed", "-1"),
@@ -128,13 +126,8 @@ FIT = ("fit", "train.csv", "-t", "kind", "-m", "model.mk")
                 ("--kernels", ";"),
                 ("--kernels", "precomputed"),
                 ("--storage", "nope"),
-                ("--memory-limit", "x"),
                 ("--approximate", "nope"),
                 ("--loss", "nope"),
-                ("--solver", "nope"),
-                ("--holdout", "2"),
-                ("--test", "nofile.csv"),
-                ("--format", "nope"),
                 ("--weight", "kind"),
                 ("--drop", "*"),
                 ("--checkpoint", "."),
@@ -145,8 +138,6 @@ FIT = ("fit", "train.csv", "-t", "kind", "-m", "model.mk")
             ]
         ),
         ("demo", "--train", "x"),
-        ("demo", "--noise", "-1"),
-        ("demo", "--output", "demo.nope"),
     ],
     ids=" ".join,
 )

@@ -16,7 +16,6 @@ from typing import Any, BinaryIO
 from manykernels.base.machine import allowed_bytes
 from manykernels.base.quoted import quoted
 
-CHUNK = 2**20  # bytes that are read at once
 # What some file systems answer when a folder is to be synced.
 NO_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)
 
@@ -151,7 +150,7 @@ def read_whole(stream: Any, what: str) -> bytes:
     b'whole'
     """
     parts, size = [], 0
-    while part := stream.read(CHUNK):
+    while part := stream.read(2**20):
         size += len(part)
         parts.append(part)
         if size >> 30 > (size - len(part)) >> 30:  # asking the system takes a while

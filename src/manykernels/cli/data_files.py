@@ -158,6 +158,7 @@ def read_delimited(
     >>> sample.names, sample.X.tolist(), sample.y.tolist()
     (['a', 'b'], [[1.0, 2.0], [3.0, 4.0]], ['x', 'y'])
     """
+    # pandas fills short rows up and guesses in other places, so rows are checked first.
     text = _decoded(stream.read())
     first, n_rows = _checked_rows(text, delimiter)
     if header is None:
@@ -165,8 +166,10 @@ def read_delimited(
     plan = roles.plan(first if header else None, len(first))
     try:
         frame = _read_csv(text, plan, delimiter, header, len(first), float)
-    except ValueError:  # a column has words: `_from_frame` finds which
+    except ValueError:
+        # A column has words. Read as text, `_from_frame` can name it with a cell.
         frame = _read_csv(text, plan, delimiter, header, len(first), str)
+    # Both parsers must agree, else a quote or a line end means something else to each.
     if len(frame) != n_rows - header:
         raise TableError(
             f"expected {n_rows - header} rows, got {len(frame)}; check the file for "
@@ -258,6 +261,7 @@ def read_parquet(stream: BinaryIO, roles: Roles) -> DataRows:
         # One thread: a broken file must fail alike every time.
         frame = pd.read_parquet(stream, engine="pyarrow", use_threads=False)
     frame = _with_index(frame, roles)
+    # Roles are found by position: names may be numbers, and positions are unique.
     names = [str(name) for name in frame.columns]
     frame.columns = pd.RangeIndex(len(names))
     return _from_frame(frame, roles.plan(names, len(names)))
@@ -354,6 +358,7 @@ def read_libsvm(stream: BinaryIO, roles: Roles, zero_based: bool = False) -> Dat
             f"expected indices up to {most}, got {X.shape[1]}; check for a typing "
             "error, and leave out columns that training did not have."
         )
+    # Rows to predict may end before the last column that training had.
     width = roles.n_features or X.shape[1]
     X = sp.csr_matrix((X.data, X.indices, X.indptr), (X.shape[0], width))
     require_finite(X, None)

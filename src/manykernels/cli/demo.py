@@ -29,8 +29,6 @@ from manykernels.mkl import MKLClassifier
 from manykernels.report import plot_fit
 
 C_VALUES = (1.0, 10.0, 100.0)  # every method chooses among these on training rows
-DEMO_FOLDS = 3
-WARM_UP_ROWS = 120  # enough for every compiled loop to run once
 
 
 @dataclass(frozen=True)
@@ -99,7 +97,8 @@ class DemoKernels:
     def search(self, model: Any, kernels: np.ndarray) -> GridSearchCV:
         """Fit the model with the best C by cross-validation on the training rows."""
         smallest = int(np.bincount(self.target).min())
-        n_folds = max(2, min(DEMO_FOLDS, smallest))
+        # Three folds, unless a class has only two images.
+        n_folds = max(2, min(3, smallest))
         folds = StratifiedKFold(n_folds, shuffle=True, random_state=self.seed)
         grid = {"C": list(C_VALUES)}
         search = GridSearchCV(model, grid, cv=folds, error_score="raise")
@@ -167,7 +166,8 @@ def best_single_kernel(kernels: DemoKernels) -> DemoResult:
 
 def warm_up(kernels: DemoKernels) -> None:
     """Run the compiled loops once, so that their compilation is not timed."""
-    rows = np.arange(min(WARM_UP_ROWS, len(kernels.target)))
+    # As many rows as it takes for every compiled loop to run once.
+    rows = np.arange(min(120, len(kernels.target)))
     stack = kernels.train[np.ix_(rows, rows)]
     model = MKLClassifier("precomputed", p=1.25, tol=0.5, random_state=0)
     model.fit(stack, kernels.target[rows])

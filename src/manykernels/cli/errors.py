@@ -16,6 +16,7 @@ from manykernels.base.extras import MissingLibraryError
 BAD_INPUT = 2
 RAISE_OPCODE = dis.opmap["RAISE_VARARGS"]
 INTERRUPTED = 130  # what shells report after Ctrl-C
+MOST_LISTED = 10  # names, classes and the like that one line lists
 
 
 def show(line: str, err: bool = False) -> None:
@@ -63,7 +64,7 @@ def one_sentence_errors() -> Iterator[None]:
     try:
         yield
         sys.stdout.flush()
-    except BrokenPipeError:
+    except BrokenPipeError:  # the reader of our output, such as head, has enough
         _discard_output()
         raise typer.Exit(0) from None
     except KeyboardInterrupt:
@@ -84,6 +85,7 @@ def _is_written_for_users(error: TypeError) -> bool:
 
     An error of the program, such as None + 1, comes from the operation itself.
     """
+    # The innermost frame made the error: by a raise statement, or by an operation.
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

@@ -45,6 +45,7 @@ class LearnedFileKind(FileKind):
             )
         read = {"DATA": given.data, "--train": train}
         models = {"--model": given.model, "--tag": given.tag}
+        # A model is read, or it is learned and written.
         if train is None:
             check_files({**read, **models}, {"--out": given.out})
             model = load_as(self.input_kind, self.model_name, given.model)

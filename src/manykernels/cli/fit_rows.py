@@ -59,27 +59,22 @@ def fit(given: Given) -> None:
 
     manykernels fit patients.csv -t subtype --index id --view mrna=mrna.csv -m model.mk
     """
+    # 1) Check options and files before anything is read.
     estimator = choose_estimator(given, search=given.cv is not None)
     files = RowFiles.of(given)
-    outputs = {
-        name: getattr(given, name) for name in ("model", "metrics", "checkpoint")
-    }
-    check_files(
-        {
-            "DATA": given.data,
-            "--test": given.test,
-            "--gene-sets": given.gene_sets,
-            **files.named(),
-        },
-        {f"--{name}": path for name, path in outputs.items()},
-    )
+    read = {"DATA": given.data, "--test": given.test, "--gene-sets": given.gene_sets}
+    outputs = ("model", "metrics", "checkpoint")
+    written = {f"--{name}": getattr(given, name) for name in outputs}
+    check_files({**read, **files.named()}, written)
     check_engine(given)
     searched = searched_parameters(estimator, given)
     model = build_model(estimator, given, random_state=given.seed, **searched)
     kernels = choose_kernels(given.kernels)
+    # 2) Read all rows first: a mistake in the test file must not cost a fit.
     if given.engine is None:
         rows, checks = read_rows(files, given, model)
         model.set_params(kernels=kernels_of_sets(given, kernels, rows))
+    # 3) Learn, and save before the evaluation: its errors must not lose the model.
     began = time.perf_counter()
     if given.engine is None:
         with watched(model, given.verbose, given.quiet) as warned:
@@ -91,6 +86,7 @@ def fit(given: Given) -> None:
     save_model(model, given.model, warned)
     content = {"model": str(given.model), **size, **model.summary()}
     content["seconds"] = time.perf_counter() - began
+    # 4) Evaluate and report.
     if given.engine is None:
         for name, known in checks.items():
             X = with_names(known.X, rows.names)
@@ -123,6 +119,7 @@ def build_model(estimator: Any, given: Given, **others: Any) -> Any:
     if given.engine is not None:
         del values["memory_limit"]  # that of each worker
     values = chosen(**values)
+    # The table of options serves all estimators; each has some of them.
     unknown = sorted(set(values) - set(estimator().get_params()))
     if unknown:
         fail(
@@ -165,8 +162,10 @@ def _read_test(files: RowFiles, path: str, rows: DataRows, numbers: bool) -> Dat
     if files.views and files.roles.index is None:
         fail("--test with --view needs names of the rows, got none; add --index")
     roles = replace(files.roles, features=rows.names, n_features=rows.X.shape[1])
+    # Features are found by name, so the file may lack the group. Without names the
+    # group has to be left out by its position.
     if rows.names is not None:
-        roles = replace(roles, group=None)  # a test file need not have it
+        roles = replace(roles, group=None)
     test = replace(files.source, path=path).read_labeled(roles)
     classes = None if numbers or rows.event is not None else np.unique(rows.y)
     return files.join(replace(test, y=true_targets(test, numbers, classes)))
@@ -215,6 +214,7 @@ def fit_model(model: Any, rows: DataRows, folds: int | None = None) -> Any:
 
 def _search_times(model: Any, X: Any, rows: DataRows, folds: int) -> Any:
     """The best C for times, unless it was given; folds have events in equal shares."""
+    # A C that equals the default counts as not given: both reach this as parameters.
     grid = {"C": TIME_CS if model.C == type(model)().C else [model.C]}
     if rows.group is None:
         folder = StratifiedKFold(folds, shuffle=True, random_state=model.random_state)

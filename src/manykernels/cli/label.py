@@ -64,6 +64,7 @@ class TokenFiles(LearnedFileKind):
                 "before it, got one column; separate them by tabs"
             )
         features, labels = lines.split(lines.n_columns - 1)
+        # Columns of numbers are features for kernels; one text makes all of them words.
         X: Any = features.as_arrays()
         if X is None:
             X = features.as_tokens()
@@ -91,6 +92,7 @@ class TokenFiles(LearnedFileKind):
                 f"expected labels after the {n_columns} columns of training, got "
                 f"{lines.n_columns} columns; add them"
             )
+        # Labels of the file are text, those of the model may be numbers.
         kind = model.classes_.dtype.type
         y = [np.array(names).astype(kind) for names in lines.split(n_columns)[1]]
         found = model.predict(_inputs(model, lines))

@@ -74,6 +74,7 @@ class Commands(TyperGroup):
 
     def main(self, *args: Any, **options: Any) -> Any:
         """Run a command; report bad options in one sentence without a frame."""
+        # In standalone mode typer would print its own frames and exit by itself.
         alone = options.get("standalone_mode", True)
         options["standalone_mode"] = False
         if not alone:
@@ -87,6 +88,7 @@ class Commands(TyperGroup):
 
 def _report_usage_error(error: Any) -> int:
     """Print an error of typer; the module of its class depends on the version."""
+    # Classes of click, which newer versions of typer carry inside of them.
     kind = type(error).__name__
     if kind == "Abort":
         show("Interrupted.", err=True)

@@ -17,11 +17,11 @@ from sklearn.metrics import (
     root_mean_squared_error,
 )
 
+from manykernels.cli.errors import MOST_LISTED
 from manykernels.inputs.reporting import shortened
 from manykernels.mkl import MKLSurvival
 
 MOST_CONFUSED_CLASSES = 20  # in a printed confusion table
-MOST_LISTED = 10  # classes and the like on one line
 
 
 def measure_rows(
@@ -70,6 +70,7 @@ def measure_classes(
     """
     labels = model.classes_
     predicted = model.predict(X)
+    # A class that is never predicted has precision 0 and no warning.
     precision, recall, _, _ = precision_recall_fscore_support(
         y, predicted, labels=labels, sample_weight=weight, zero_division=0.0
     )
@@ -136,7 +137,7 @@ def _class_lines(classes: list[dict[str, Any]], confusion: Any) -> Iterator[str]
             f"{label:{width}}  {line['rows']:7d}  {line['precision']:9.4f}  "
             f"{line['recall']:6.4f}"
         )
-    if len(labels) > MOST_CONFUSED_CLASSES:
+    if len(labels) > MOST_CONFUSED_CLASSES:  # wider than a terminal
         return
     cell = max(width, *(len(str(count)) for row in confusion for count in row))
     yield ""

@@ -254,6 +254,8 @@ def command(names: str) -> Callable[[Callable[[Given], None]], Callable[..., Non
 
     Options of other commands are None in it.
     """
+    # A function sees every option, so that code for several commands need not ask
+    # which of them it serves.
     absent = dict.fromkeys(name.rpartition(".")[2] for name in OPTIONS)
 
     def declare(run: Callable[[Given], None]) -> Callable[..., None]:
@@ -261,6 +263,7 @@ def command(names: str) -> Callable[[Callable[[Given], None]], Callable[..., Non
         def called(**values: Any) -> None:
             run(Given(**{**absent, **values}))
 
+        # typer reads options from the signature, which is that of the table.
         parameters = [_declared(run.__name__, name) for name in names.split()]
         called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         return called

@@ -35,7 +35,7 @@ def check_files(read: dict[str, Any], written: dict[str, Any]) -> None:
     for words, path in (*read.items(), *written.items()):
         if path is None or str(path) == STDOUT:
             continue
-        place = os.path.realpath(path)
+        place = os.path.realpath(path)  # links and "./" may hide that two are one
         if words in written and place in used:
             fail(
                 f"{words} must be a file of its own, got '{path}', which is that of "
@@ -120,6 +120,7 @@ def as_json(content: Any) -> str:
       "rows": 3
     }
     """
+    # JSON has no NaN and no infinity: they become null.
     return json.dumps(_plain(content), indent=2, allow_nan=False)
 
 

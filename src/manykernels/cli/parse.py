@@ -111,10 +111,12 @@ class SentenceFiles(LearnedFileKind):
                 scores = model.evaluate(sentences)._asdict()
             else:
                 scores = evaluate_tagged(model, sentences, tagger)
+        # NaN stands for what the file cannot show.
         return {name: value for name, value in scores.items() if value == value}
 
 
 def _templates(text: str) -> Any:
+    # A template has a dot in it, such as "h.upos"; the name of a set has none.
     parts = [part.strip() for part in text.split(";") if part.strip()]
     return parts if len(parts) > 1 or "." in text else text
 
@@ -203,6 +205,7 @@ def evaluate_tagged(
         for a, b in zip(true.upos, found.upos, strict=True)
         if a != BLANK
     ]
+    # Punctuation is known by its tag: that of the file, or else the tagger's.
     scores = ParsingScore.of(sentences if right else tagged, trees)
     tags = float(np.mean(right)) if right else float("nan")
     return {"tags": tags, **scores._asdict()}

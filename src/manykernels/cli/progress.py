@@ -51,6 +51,7 @@ def watched(
             with changing_line(console, "preparing") as show_line, shown_log(show_line):
                 model.set_params(callback=lambda line: show_line(epoch_text(line)))
                 yield warned
+    # Neither belongs to the model that is saved.
     model.set_params(verbose=0, callback=None)
 
 
@@ -66,7 +67,7 @@ def learn_and_save(
     `smaller` turns the fitted model into the one to write.
     """
     with watched(model, verbose) as warned:
-        model.fit(*data)
+        model.fit(*data)  # Ctrl-C ends it with a warning and a usable model
     written = model if smaller is None else smaller(model)
     save_model(written, path, warned)
     leave_if_interrupted(warned)

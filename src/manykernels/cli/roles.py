@@ -16,12 +16,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from manykernels.base.disk import TooLargeError
+from manykernels.cli.errors import MOST_LISTED
 from manykernels.kernels.columns import matching
 
 _COLUMN_POSITION = re.compile(r"-?\d+", re.ASCII)
 # Not 007: leading zeros belong to a name. At most what an integer of 64 bits holds.
 _WHOLE_NUMBER = re.compile(r"[+-]?(0|[1-9]\d{0,17})(\.0*)?", re.ASCII)
-MOST_LISTED_NAMES = 8  # listed in an error
 EVENT_WORDS = {"true": 1, "false": 0}
 
 
@@ -270,6 +270,7 @@ def as_labels(values: np.ndarray) -> np.ndarray:
     if numeric and (values == np.floor(values)).all() and np.abs(values).max() < 2**63:
         return values.astype(np.int64)
     texts = [str(value) for value in values]
+    # Labels become integers only if all of them are written as such: 007 is a name.
     odd = [text for text in texts if not _WHOLE_NUMBER.fullmatch(text)]
     if not odd and not numeric:
         return np.array([_to_int(text) for text in texts], dtype=np.int64)
@@ -336,6 +337,7 @@ def labels_like(values: np.ndarray, classes: np.ndarray) -> np.ndarray:
     >>> labels_like(np.array(["2", "1"], dtype=object), np.array([1, 2]))
     array([2, 1])
     """
+    # Files differ in how they write a number: 1, 1.0 and +1 are one class.
     place = {_key(label): k for k, label in enumerate(classes.tolist())}
     index = [place.get(_key(value), -1) for value in values.tolist()]
     if -1 in index:
@@ -373,8 +375,8 @@ def _key(label: Any) -> str:
 
 def listed(names: Sequence[Any]) -> str:
     """Names in an error message, not all of them if there are many."""
-    more = len(names) - MOST_LISTED_NAMES
-    text = ", ".join(repr(str(name)) for name in names[:MOST_LISTED_NAMES])
+    more = len(names) - MOST_LISTED
+    text = ", ".join(repr(str(name)) for name in names[:MOST_LISTED])
     return f"{text} and {more} more" if more > 0 else text
 
 

@@ -78,6 +78,7 @@ class RowFiles:
             rows, not is_classifier(self.model), getattr(self.model, "classes_", None)
         )
         X = inputs(self.model, rows)
+        # Reports name single rows by the index.
         if rows.index is not None and isinstance(X, pd.DataFrame):
             X.index = row_names(rows.index)
         return X, y, rows.weight
@@ -106,6 +107,7 @@ class RowFiles:
 def _target_column(given: Given, survival: bool) -> str | None:
     """The column of the target; times need two options, and others have none."""
     target, time, event = given.target, given.time, given.event
+    # Options of the other task would be ignored: a typing error must not go unnoticed.
     if not survival and (time or event):
         fail(
             f"expected --target, got --{'time' if time else 'event'}, which is for "

@@ -93,6 +93,7 @@ def _download(file: DataFile, path: Path) -> bytes:
 
 def _write(path: Path, content: bytes) -> None:
     """Write in one step, so that an interrupted download leaves no broken file."""
+    # Files are packed here, so that digests need not depend on a version of gzip.
     if path.suffix == ".gz":
         content = gzip.compress(content, mtime=0)
     try:

@@ -10,7 +10,6 @@ from sklearn.utils import Bunch
 
 from manykernels.datasets.download import DataFile, PathLike, locate, readable
 
-MNIST_SIDE = 28
 MNIST_URL = "https://ossci-datasets.s3.amazonaws.com/mnist/"
 
 
@@ -73,9 +72,7 @@ def load_mnist(
         target=_labels(locate(TRAIN_LABELS, data_dir), n_train),
         data_test=_images(locate(TEST_IMAGES, data_dir), n_test),
         target_test=_labels(locate(TEST_LABELS, data_dir), n_test),
-        feature_names=[
-            f"pixel_{r}_{c}" for r in range(MNIST_SIDE) for c in range(MNIST_SIDE)
-        ],
+        feature_names=[f"pixel_{r}_{c}" for r in range(28) for c in range(28)],
         DESCR="MNIST handwritten digits (LeCun, Cortes, Burges), 10 classes.",
     )
 

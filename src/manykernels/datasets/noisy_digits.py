@@ -10,7 +10,6 @@ from sklearn.utils import Bunch
 from manykernels.inputs.parameters import Whole
 
 DIGIT_SIDE, BLOCK_SIDE = 8, 4  # pixels of an image of scikit-learn, and of a block
-DIGIT_WHITE = 16.0  # the largest gray level
 BLOCK_NAMES = ("top left", "top right", "bottom left", "bottom right")
 # One kernel of each sort per image block, as in the OBSCURE paper's MNIST experiment.
 USEFUL_KERNELS = (
@@ -65,9 +64,10 @@ def load_noisy_digits(
     images, target = load_digits(return_X_y=True)
     Whole(low=10, high=len(target) - 10).check("n_train", n_train)
     Whole(low=0).check("n_noise", n_noise)
+    # One generator for noise and split: the same seed gives the same of both.
     rng = np.random.default_rng(random_state)
     noise = rng.normal(size=(len(target), NOISE_COLUMNS * n_noise))
-    data = np.hstack([_blocks(images / DIGIT_WHITE), noise])
+    data = np.hstack([_blocks(images / 16.0), noise])  # gray levels reach 16
     train, test = train_test_split(
         np.arange(len(target)),
         train_size=n_train,

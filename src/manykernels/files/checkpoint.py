@@ -55,7 +55,7 @@ class FileCheckpoint:
 
     def load(self) -> State | None:
         """Return the state of an earlier run of the same fit, if there is one."""
-        if not os.path.exists(self.path):  # unlike its method, of any name
+        if not os.path.exists(self.path):  # Path.exists raises for some names
             return None
         content, arrays = read_container(self.path)
         if not isinstance(content, dict) or content.get("fit") != self.identity:
@@ -90,6 +90,7 @@ class FileCheckpoint:
                 stacklevel=2,
             )
         ended = time.perf_counter()
+        # Large states take long to write: the larger, the rarer.
         self._next = ended + SAVE_PAUSE_FACTOR * (ended - began)
 
     def broken(self, error: Exception) -> ModelFileError:
@@ -132,6 +133,7 @@ def _identity(kernels: KernelSet, problem: Problem, solver: Any, seed: Any) -> s
         if key not in ("tol", "max_iter")
         and not isinstance(value, np.random.Generator | np.random.RandomState)
     }
+    # Tolerance and limit are left out: a fit may go on to a smaller gap.
     words = [
         fingerprint(kernels),
         problem.bank.kind,

@@ -27,8 +27,7 @@ from manykernels.base.quoted import quoted, quoted_error
 
 MODEL_FILE_VERSION = 3
 OPENING = rb"manykernels (\d{1,9})\n([0-9a-f]{16})\n"  # version, length of the document
-OPENING_BYTES = 64  # at most
-DIGEST_BYTES = 32  # at the end
+DIGEST_BYTES = hashlib.sha256().digest_size  # at the end
 ARRAY_KINDS = "biufU"  # booleans, numbers and text; objects would need pickle
 MAX_EMPTY_COLUMNS = 2**20  # of a table without rows, which costs no bytes
 # Memory for reading unless the user sets it: a multiple of the file, and these bytes.
@@ -118,7 +117,7 @@ def _read(
     size = os.fstat(stream.fileno()).st_size
     if allowed is None:  # a hole may have any size without taking any place
         allowed = min(READ_FACTOR * size + READ_EXTRA_BYTES, allowed_bytes(None))
-    opening = re.match(OPENING, stream.read(OPENING_BYTES))
+    opening = re.match(OPENING, stream.read(64))  # it has up to 39 bytes
     if opening is None:
         raise ValueError("it does not begin as one")
     _require_version(path, int(opening[1]))

@@ -92,6 +92,7 @@ def from_plain(value: Any, arrays: Arrays, functions: Functions | None = None) -
         return [from_plain(item, arrays, functions) for item in value]
     if not isinstance(value, dict):
         return value
+    # A dict is a part with its fields, or has one key: the form of its content.
     if "part" in value:
         return _part(value, arrays, functions or {})
     ((form, inner),) = value.items()
@@ -149,6 +150,7 @@ def _fields(value: Any, arrays: Arrays) -> dict[str, Any]:
         names = STORABLE[type(value).__name__].names
         found = {name: getattr(value, name) for name in names}
     if isinstance(value, kernels.Custom):
+        # Code cannot be in a file: its name is, and `load` gets the function.
         found["function"] = callable_name(value.function)
     return {name: to_plain(item, arrays) for name, item in found.items()}
 

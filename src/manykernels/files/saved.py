@@ -121,7 +121,7 @@ class Saved(Documented):
         for name, value in me.get_params(deep=False).items():
             if name in NEVER:
                 continue
-            n_arrays = len(arrays)
+            n_arrays = len(arrays)  # of a value that fails halfway, all are dropped
             try:
                 found[name] = to_plain(value, arrays)
             except TypeError:
@@ -224,6 +224,7 @@ def _restore(content: Any, arrays: Arrays, functions: Functions | None) -> Any:
     parameters = _read(content["parameters"], arrays, functions)
     _require_known(parameters, set(cls._get_param_names()) - set(NEVER))
     estimator = cls(**parameters)
+    # A file may be forged: everything in it is checked as if a user had passed it.
     estimator._require_allowed()
     fitted = _read(content["fitted"], arrays, functions)
     _require_known(fitted, set(cls._stored))
