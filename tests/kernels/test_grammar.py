@@ -43,6 +43,18 @@ PAIRS = [
     ("rbf:normalize=trace,name=my kernel", RBF(normalize="trace", name="my kernel")),
     ("precomputed:normalize=diagonal@2", Precomputed(normalize="diagonal", columns=2)),
     ("distance:scale=2*mean", Distance("2*mean")),
+    (
+        "rbf:gamma=0.1,approximate=nystroem,rank=300@0-13",
+        RBF(0.1, columns=range(14), approximate="nystroem", rank=300),
+    ),
+    (
+        "laplacian:approximate=random_features",
+        Laplacian(approximate="random_features"),
+    ),
+    (
+        "intersection:center=true,approximate=nystroem,rank=2",
+        Intersection(center=True, approximate="nystroem", rank=2),
+    ),
 ]
 ROUND = [
     Linear(columns=[3]),

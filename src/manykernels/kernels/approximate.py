@@ -74,27 +74,17 @@ class Whitening:
         """Columns of phi."""
         return int(self.whiten.shape[1])
 
-    def features(
-        self,
-        fitted: KernelValues,
-        source: FeatureGroup,
-        rows: TableRows,
-        device: Device,
-    ) -> DeviceArray:
-        """Return phi of rows in float64; the landmarks are the rows of `source`."""
-        if device is HOST:
-            ((_, block),) = source.blocks(fitted, rows, source.rows)
-        else:
-            block = _curve_values(fitted, source, rows, device)
-        return block @ device.put(self.whiten)
+    def features(self, device: Device, kernel: Kernel, values: Any) -> DeviceArray:
+        """Return phi in float64 from k(x, L)."""
+        return values @ device.put(self.whiten)
 
     def runs_on_device(self, kernel: Kernel, landmarks: TableRows) -> bool:
-        """Return whether k(x, L) is a curve of inner products."""
+        """Return whether a device can compute phi: k(x, L) from inner products."""
         dense = isinstance(landmarks.values, np.ndarray)
         return dense and kernel.curve() is not None and kernel.form != "cosine"
 
     def fits(self, kernel: Kernel, n_landmarks: int, width: int) -> bool:
-        """Return whether it belongs to a kernel with so many landmarks."""
+        """Return whether the map belongs to a kernel, its landmarks and columns."""
         return kernel.approximate == "nystroem" and len(self.whiten) == n_landmarks
 
 
@@ -122,26 +112,18 @@ class RandomFourier:
         """Columns of phi."""
         return 2 * int(self.frequencies.shape[1])
 
-    def features(
-        self,
-        fitted: KernelValues,
-        source: FeatureGroup,
-        rows: TableRows,
-        device: Device,
-    ) -> DeviceArray:
-        """Return phi of rows in float64."""
+    def features(self, device: Device, kernel: Kernel, values: Any) -> DeviceArray:
+        """Return phi in float64 from x."""
         xp = device.xp
-        angles = rows.values @ device.put(self.frequencies)
+        angles = values @ device.put(self.frequencies)
         phi = xp.concat([xp.cos(angles), xp.sin(angles)], axis=1)
         phi *= float(1.0 / np.sqrt(self.frequencies.shape[1]))
         return phi
 
     def runs_on_device(self, kernel: Kernel, landmarks: TableRows) -> bool:
-        """Return True: it takes a product, cosines and sines."""
         return True
 
     def fits(self, kernel: Kernel, n_landmarks: int, width: int) -> bool:
-        """Return whether it belongs to a kernel on so many columns."""
         has_waves = kernel.random_map in ("gaussian", "cauchy")
         return has_waves and len(self.frequencies) == width
 
@@ -177,28 +159,19 @@ class TensorSketch:
     signs: Values
     n_columns: int
 
-    def features(
-        self,
-        fitted: KernelValues,
-        source: FeatureGroup,
-        rows: TableRows,
-        device: Device,
-    ) -> Values:
-        """Return phi of rows in float64."""
-        kernel: Any = fitted.kernels[source.members[0]]
+    def features(self, device: Device, kernel: Any, values: Any) -> Values:
+        """Return phi in float64 from x, on the processor."""
         product: Any = 1.0
         for buckets, signs in zip(self.buckets, self.signs, strict=True):
             scaled = signs * np.sqrt(kernel.gamma)
             scaled[-1] = signs[-1] * np.sqrt(kernel.coef0)
-            product = product * np.fft.rfft(self._sketch(rows.values, buckets, scaled))
+            product = product * np.fft.rfft(self._sketch(values, buckets, scaled))
         return np.asarray(np.fft.irfft(product, self.n_columns))
 
     def runs_on_device(self, kernel: Kernel, landmarks: TableRows) -> bool:
-        """Return False: sketches are sparse products."""
-        return False
+        return False  # sketches are sparse products
 
     def fits(self, kernel: Kernel, n_landmarks: int, width: int) -> bool:
-        """Return whether it belongs to a kernel on so many columns."""
         shape = (getattr(kernel, "degree", None), width + 1)
         return kernel.random_map == "sketch" and self.buckets.shape == shape
 
@@ -254,7 +227,6 @@ class MappedGroup:
     unit: bool
 
     family: ClassVar[str] = "dot"
-    offset: ClassVar[None] = None
     full: ClassVar[bool] = False
     rounding: ClassVar[float] = 0.0  # beyond that of the working precision
 
@@ -293,11 +265,9 @@ class MappedGroup:
         return replace(group, rows=group.mapped(fitted, values, dtype, device))
 
     def reference(self, ids: Selection) -> Any:
-        """Return some reference rows."""
         return self.rows.take(ids)
 
     def new(self, fitted: KernelValues, X: Any) -> TableRows:
-        """Select and check the columns of new rows, and map them."""
         if not self.members:
             return TableRows(np.empty((X.shape[0], 0)), np.zeros(X.shape[0]))
         values = read_columns(fitted, X, self.source.columns, self.members)
@@ -332,14 +302,18 @@ class MappedGroup:
         self, fitted: KernelValues, values: Any, device: Device
     ) -> tuple[DeviceArray, Values]:
         """Return phi of some rows, an array of the device, and its squared norms."""
-        xp = device.xp
+        xp, kernel = device.xp, fitted.kernels[self.members[0]]
         if device is HOST:
             rows = TableRows.of(values, None, np.float64)
         else:
             on_device = device.precisely(device.put(values))
-            squares = xp.sum(on_device * on_device, axis=1)
-            rows = TableRows(on_device, squares)
-        phi = self.map.features(fitted, self.source, rows, device)
+            rows = TableRows(on_device, xp.sum(on_device * on_device, axis=1))
+        values = rows.values
+        if isinstance(self.map, Whitening) and device is HOST:
+            ((_, values),) = self.source.blocks(fitted, rows, self.source.rows)
+        elif isinstance(self.map, Whitening):
+            values = _curve_values(kernel, self.source.rows, rows, device)
+        phi = self.map.features(device, kernel, values)
         if self.unit and self.map.n_columns:
             # The largest entry first: squares of tiny numbers would vanish.
             phi = quotient(xp, phi, xp.max(xp.abs(phi), axis=1)[:, None])
@@ -359,11 +333,9 @@ class MappedGroup:
             yield f, np.asarray(a.values @ b.values.T)
 
     def diagonal(self, fitted: KernelValues, f: int, rows: TableRows) -> Values:
-        """Return ||phi(x)||^2 in float64."""
         return rows.squares.copy()
 
     def features(self, kernel: Kernel, rows: TableRows) -> Any:
-        """Return phi(x), which is what the rows are kept as."""
         return rows.values
 
     def take(self, index: Values, support: Values, keep_all: bool) -> MappedGroup:
@@ -375,11 +347,9 @@ class MappedGroup:
         return replace(self, rows=rows)
 
     def astype(self, dtype: Any) -> MappedGroup:
-        """Return the group with another working precision."""
         return replace(self, rows=self.rows.astype(dtype))
 
     def fits(self, kernels: Sequence[Kernel], n_columns: int, support: Values) -> bool:
-        """Return whether map, kernel and columns belong together."""
         kernel, source = kernels[self.members[0]], self.source
         width = count_columns(source.columns, n_columns)
         return (
@@ -392,18 +362,17 @@ class MappedGroup:
 
 
 def _curve_values(
-    fitted: KernelValues, source: FeatureGroup, rows: TableRows, device: Device
+    kernel: Kernel, landmarks: TableRows, rows: TableRows, device: Device
 ) -> DeviceArray:
     """Return k(x, L) of rows on a device, where it is a curve of inner products."""
-    kernel, xp = fitted.kernels[source.members[0]], device.xp
-    curve = kernel.curve()
+    curve, xp = kernel.curve(), device.xp
     assert curve is not None
-    added, scale = source.rows.curve_terms(kernel, None)
+    added, scale = landmarks.curve_terms(kernel, None)
     right = device.put(added + curve.offset), device.put(scale)
     # As in `TableRows.curve_terms`: there is no offset, and no cosine.
     factor = -0.5 * curve.slope if curve.degree == EXPONENTIAL else 0.0
     left = factor * rows.squares, xp.ones_like(rows.squares)
-    dot = rows.values @ device.put(source.rows.values, np.float64).T
+    dot = rows.values @ device.put(landmarks.values, np.float64).T
     curves = [Curve(curve.slope, curve.degree)]
     return device.add_curves(xp.zeros_like(dot), dot, curves, [left], [right])
 

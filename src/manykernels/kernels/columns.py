@@ -11,11 +11,9 @@ from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 import numpy as np
-import scipy.sparse as sp
 
 from manykernels.base.arrays import Selection, Values
 from manykernels.base.stored import Wholes
-from manykernels.base.tables import table_columns
 
 # How columns are written in texts, where names must not look like anything else. Whole
 # numbers have at most 18 digits: they fit in 64 bits.
@@ -28,6 +26,7 @@ ESCAPED = r"\\[*?\\]"
 ESCAPED_OR_SPECIAL = re.compile(ESCAPED + "|" + SPECIAL.pattern)
 PLAIN = re.compile(r"[^*?\\]", re.DOTALL)
 ESCAPED_OR_PLAIN = re.compile(ESCAPED + "|" + PLAIN.pattern, re.DOTALL)
+WILD = re.compile(r"[*?\\]")
 TOKEN = re.compile(r"\\([*?\\])|([*?])|(.)", re.DOTALL)  # itself, wild, plain
 WILDCARDS = {"*": ".*", "?": "."}
 
@@ -190,7 +189,7 @@ def matching(pattern: str, names: Sequence[str]) -> list[int]:
     >>> matching(r"w[0]=\*", ["w[0]=the", "w[0]=*", "w[1]=cat"])
     [1]
     """
-    if not any(c in pattern for c in "*?\\"):
+    if not WILD.search(pattern):
         return [names.index(pattern)] if pattern in names else []
     text = ""
     for itself, wild, plain in TOKEN.findall(pattern):
@@ -287,23 +286,6 @@ def as_table(X: Any) -> Any:
             f"{len(table.shape)} dimensions; use Precomputed for a stack of kernels."
         )
     return table
-
-
-def choose_columns(X: Any, columns: Selection) -> Any:
-    """Return a new C-ordered array of some columns, or CSR if X is sparse.
-
-    In float32 if X is, else in float64.
-    """
-    dtype = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
-    if hasattr(X, "pick"):
-        X, columns = X.pick(columns), slice(None)
-    if isinstance(X, np.ndarray) and isinstance(columns, np.ndarray):
-        # Several times as fast as X[:, columns], which also transposes in memory.
-        return X.take(columns, axis=1).astype(dtype, copy=False)
-    chosen = table_columns(X, columns)
-    if sp.issparse(chosen):
-        return chosen.astype(dtype)
-    return np.array(chosen, dtype=dtype, order="C")
 
 
 def row_factors(X: Any, columns: Selection, family: str) -> Values | None:

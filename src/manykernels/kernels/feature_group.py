@@ -21,10 +21,10 @@ from manykernels.base.stored import (
     Table,
     storable,
 )
+from manykernels.base.tables import table_columns
 from manykernels.device.base import EXPONENTIAL
 from manykernels.kernels.base import Kernel, require_nonnegative, require_range
 from manykernels.kernels.columns import (
-    choose_columns,
     count_columns,
     row_factors,
     select_columns,
@@ -263,9 +263,9 @@ class FeatureGroup:
         elif kernel.form == "intersection":
             values = row_sums(rows.values)
         elif kernel.unit_diagonal:
-            return np.ones(len(rows))
+            return np.ones_like(rows.squares)
         else:  # of a distance
-            values = np.zeros(len(rows))
+            values = np.zeros_like(rows.squares)
         return np.asarray(kernel.apply(np.array(values, dtype=np.float64)))
 
     def features(self, kernel: Kernel, rows: TableRows) -> Any:
@@ -323,9 +323,23 @@ def shared_columns(
 def read_columns(
     fitted: KernelValues, X: Any, columns: Selection, members: Sequence[int]
 ) -> Any:
-    """Return columns as numbers that all the members can read."""
+    """Return columns as numbers that all the members can read.
+
+    A new C-ordered array, or CSR if X is sparse; in float32 if X is, else in float64.
+    """
+    dtype = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
     try:
-        values = choose_columns(X, columns)
+        if hasattr(X, "pick"):
+            X, columns = X.pick(columns), slice(None)
+        if isinstance(X, np.ndarray) and isinstance(columns, np.ndarray):
+            # Several times as fast as X[:, columns], which also transposes in memory.
+            values = X.take(columns, axis=1).astype(dtype, copy=False)
+        else:
+            values = table_columns(X, columns)
+            if sp.issparse(values):
+                values = values.astype(dtype)
+            else:
+                values = np.array(values, dtype=dtype, order="C")
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"kernel columns must hold numbers, got {error}; encode text columns or "
@@ -345,7 +359,7 @@ def read_columns(
 
 def _require_squares(rows: TableRows, name: str, dtype: Any) -> None:
     """Raise if a precision cannot hold the squares of the rows."""
-    if not len(rows):
+    if not rows.squares.size:
         return
     vanished = rows.squares == 0.0
     if vanished.any() and abs(rows.values[vanished]).max() > 0.0:

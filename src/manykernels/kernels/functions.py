@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -147,7 +148,10 @@ class RBF(Kernel):
 
     kind: ClassVar[str] = "rbf"
     widths: ClassVar[Widths] = {
-        "gamma": {"scale": inverse_variance, "median": inverse_median("sqeuclidean")}
+        "gamma": {
+            "scale": inverse_variance,
+            "median": partial(inverse_median, metric="sqeuclidean"),
+        }
     }
     random_map: ClassVar[str | None] = "gaussian"
     form: ClassVar[str] = "squared_distance"
@@ -185,7 +189,10 @@ class Laplacian(Kernel):
 
     kind: ClassVar[str] = "laplacian"
     widths: ClassVar[Widths] = {
-        "gamma": {"scale": inverse_columns, "median": inverse_median("cityblock")}
+        "gamma": {
+            "scale": inverse_columns,
+            "median": partial(inverse_median, metric="cityblock"),
+        }
     }
     random_map: ClassVar[str | None] = "cauchy"
     family: ClassVar[str] = "manhattan"

@@ -6,8 +6,8 @@ The constants come from the training rows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.linalg import eigh, eigvalsh
@@ -28,7 +28,6 @@ from manykernels.kernels.pairwise import (
     inverse_roots,
     make_symmetric,
     row_blocks,
-    scale_outer,
 )
 
 if TYPE_CHECKING:
@@ -42,8 +41,7 @@ PSD_SAMPLE_ROWS = 256  # of a principal submatrix: eigenvalues in some milliseco
 FACTORIZE = {np.float32: spotrf, np.float64: dpotrf}
 
 
-@dataclass
-class RowScaling:
+class RowScaling(NamedTuple):
     """What the rows of one side of a block bring to its scaling.
 
     Attributes
@@ -65,16 +63,13 @@ class RowScaling:
 
     def take(self, index: Selection) -> RowScaling:
         """Return the constants of some rows."""
-        return RowScaling(*(None if v is None else v[index] for v in self._values()))
+        return RowScaling(*(None if v is None else v[index] for v in self))
 
     @classmethod
     def concatenate(cls, parts: Sequence[RowScaling]) -> RowScaling:
         """Join the constants of consecutive rows."""
-        columns = zip(*(part._values() for part in parts), strict=True)
+        columns: Any = zip(*parts, strict=True)
         return cls(*(None if v[0] is None else np.concatenate(v) for v in columns))
-
-    def _values(self) -> list[Any]:
-        return [getattr(self, field.name) for field in fields(self)]
 
 
 @storable(whiten=Floats("rows", "rank"), features=Floats("rows", "rank"))
@@ -168,28 +163,23 @@ class Scaling:
         """k(x, x) - 2 mu(x) + mean of mu."""
         return diagonal if means is None else diagonal - 2.0 * means + self.total
 
-    def center_and_normalize(
-        self, block: Values, left: RowScaling, right: RowScaling | Scaling
-    ) -> Values:
-        """Center and normalize a block in place."""
+    def finish(self, block: Values, left: RowScaling, right: RowScaling) -> Values:
+        """Return final values from raw ones, which are overwritten.
+
+        A kernel is clipped where the rows of both sides have their coordinates.
+        """
+        if left.clipped is not None and right.clipped is not None:
+            return left.clipped @ right.clipped.T
         if left.means is not None and right.means is not None:
             block -= left.means.astype(block.dtype)[:, None]
             block -= (right.means - self.total).astype(block.dtype)[None, :]
-        if left.norms is not None and right.norms is not None:
-            scale_outer(block, left.norms, right.norms)
-        elif left.norms is not None:
+        if left.norms is not None:
             block *= left.norms.astype(block.dtype, copy=False)[:, None]
-        elif right.norms is not None:
+        if right.norms is not None:
             block *= right.norms.astype(block.dtype, copy=False)
         if self.factor != 1.0:
             block *= self.factor
         return block
-
-    def finish(self, block: Values, left: RowScaling, right: RowScaling) -> Values:
-        """Return final values from raw ones, which may be overwritten."""
-        if left.clipped is not None and right.clipped is not None:
-            return left.clipped @ right.clipped.T
-        return self.center_and_normalize(block, left, right)
 
     def final_diagonal(self, diagonal: Values, rows: RowScaling) -> Values:
         """Return final values of rows with themselves from raw ones."""

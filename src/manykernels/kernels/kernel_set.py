@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any, TypeAlias, get_args
 
@@ -91,21 +91,6 @@ class KernelSet(KernelValues):
     <BLANKLINE>
            [[0.14, 0.61]]], dtype=float32)
     """
-
-    kernels: list[Kernel]
-    names: list[str]
-    groups: list[Group]
-    scalings: list[Scaling]
-    n_columns: int
-    n_train: int
-    dtype: np.dtype[Any]
-    support: Values | None = None
-    n_kernels: int = field(init=False, repr=False, compare=False)
-    n_reference: int = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        self.n_kernels = len(self.kernels)
-        self.n_reference = self.n_train if self.support is None else len(self.support)
 
     @classmethod
     def fit(
@@ -308,7 +293,7 @@ class KernelSet(KernelValues):
 
         None where matrices lie apart, and where :meth:`matrices_as_given` is None.
         """
-        given = self.matrices_as_given()
+        given = self.matrices_as_given() if self.are_given else None
         stack = None if given is None else as_one_stack(given[0])
         return None if given is None or stack is None else (stack, given[1])
 

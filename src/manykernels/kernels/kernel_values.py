@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
@@ -19,6 +20,7 @@ from manykernels.kernels.matrices import GivenGroup, check_new_stack, read_stack
 from manykernels.kernels.pairwise import (
     KERNEL_BLOCK_BYTES,
     FusedTile,
+    in_both,
     inverse_roots,
     make_symmetric,
     row_blocks,
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from manykernels.kernels.kernel_set import Group
 
 
+@dataclass
 class KernelValues:
     """Values of fitted kernels between rows, and explicit features.
 
@@ -44,9 +47,16 @@ class KernelValues:
     n_columns: int
     n_train: int
     dtype: np.dtype[Any]
-    support: Values | None
-    n_kernels: int
-    n_reference: int
+    support: Values | None = None
+    n_kernels: int = field(init=False, repr=False, compare=False)
+    n_reference: int = field(init=False, repr=False, compare=False)
+    are_given: bool = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self.n_kernels = len(self.kernels)
+        self.n_reference = self.n_train if self.support is None else len(self.support)
+        # New rows then bring kernel values with all training rows.
+        self.are_given = bool(self.groups) and isinstance(self.groups[0], GivenGroup)
 
     # --- between reference rows -------------------------------------------------
 
@@ -97,7 +107,7 @@ class KernelValues:
 
     def tile(self, rows: Selection, columns: Selection) -> Iterator[tuple[int, Values]]:
         """Yield (f, block) between some reference rows and others."""
-        ids, *places = self._in_both(rows, columns)
+        ids, *places = in_both(np.arange(self.n_reference), rows, columns)
         for f, block in self.between(rows, columns):
             block[tuple(places)] = self._diagonal(f, ids)
             yield f, block
@@ -107,6 +117,7 @@ class KernelValues:
     ) -> Values:
         """Return sum_f weights_f K_f between some reference rows and others."""
         every = np.arange(self.n_reference)
+        ids, *places = in_both(every, rows, columns)
         out = np.zeros((len(every[rows]), len(every[columns])), self.dtype)
         plain = []
         for group in self.groups:
@@ -116,50 +127,35 @@ class KernelValues:
                     tile.add(f, weights[f], out)
             else:
                 plain.append(group)
-        for group in plain:
-            for f, block in self._group_between(group, rows, columns):
-                block *= weights[f]
-                out += block
-        ids, *places = self._in_both(rows, columns)
-        members = [f for group in self.groups for f in group.members]
-        parts = [weights[f] * self._diagonal(f, ids) for f in members]
-        out[tuple(places)] = np.sum(parts, axis=0)
+        for f, block in self.between(rows, columns, plain):
+            block *= weights[f]
+            out += block
+        diagonal = np.zeros(len(ids))
+        for group in self.groups:
+            for f in group.members:
+                diagonal += weights[f] * self._diagonal(f, ids)
+        out[tuple(places)] = diagonal
         return out
 
-    def _in_both(self, rows: Selection, columns: Selection) -> tuple[Values, ...]:
-        """Return rows that are columns too, their places in rows and in columns."""
-        every = np.arange(self.n_reference)
-        ids, others = every[rows], every[columns]
-        order = np.argsort(others, kind="stable")
-        at = np.searchsorted(others, ids, sorter=order)
-        at = order[np.minimum(at, len(others) - 1)]
-        both = np.flatnonzero(others[at] == ids)
-        return ids[both], both, at[both]
-
     def between(
-        self, rows: Selection, columns: Selection
+        self, rows: Selection, columns: Selection, groups: Sequence[Group] | None = None
     ) -> Iterator[tuple[int, Values]]:
         """Yield (f, block) between reference rows, in the group's working precision.
 
         Unlike in :meth:`tile`, values of a row with itself are subject to rounding.
         """
-        for group in self.groups:
-            yield from self._group_between(group, rows, columns)
-
-    def _group_between(
-        self, group: Group, rows: Selection, columns: Selection
-    ) -> Iterator[tuple[int, Values]]:
-        if self.is_fused(group):
-            tile = FusedTile(self, group, rows, columns)
-            for f in group.members:
-                yield f, tile.add(f, 1.0, np.zeros_like(tile.products))
-        elif group.members:
-            left, right = self.ids(group, rows), self.ids(group, columns)
-            a, b = group.reference(left), group.reference(right)
-            for f, block in group.blocks(self, a, b):
-                scaling = self.scalings[f]
-                sides = scaling.of_rows(left), scaling.of_rows(right)
-                yield f, scaling.finish(block, *sides)
+        for group in self.groups if groups is None else groups:
+            if self.is_fused(group):
+                tile = FusedTile(self, group, rows, columns)
+                for f in group.members:
+                    yield f, tile.add(f, 1.0, np.zeros_like(tile.products))
+            elif group.members:
+                left, right = self.ids(group, rows), self.ids(group, columns)
+                a, b = group.reference(left), group.reference(right)
+                for f, block in group.blocks(self, a, b):
+                    scaling = self.scalings[f]
+                    sides = scaling.of_rows(left), scaling.of_rows(right)
+                    yield f, scaling.finish(block, *sides)
 
     def diagonals(self) -> Values:
         """Return values of the reference rows with themselves, (F, N), float64."""
@@ -223,7 +219,7 @@ class KernelValues:
         for part in row_blocks(n_rows, width, itemsize, block_bytes):
             if self.are_given:
                 rows = [whole.take(part) for whole in prepared]
-            else:  # one part at a time: prepared rows take more than the table
+            else:  # a part at a time: prepared rows take more memory than the table
                 rows = self.new_rows(table_rows(X_new, part))
             yield part, self._cross_block(rows, part.stop - part.start)
 
@@ -270,31 +266,31 @@ class KernelValues:
         kernel, scaling = self.kernels[f], self.scalings[f]
         if block is None and self.needs_all(f):
             return self._scaling_in_parts(group, f, rows)
-        found = RowScaling(factors=rows.factors)
+        means = norms = clipped = None
         if scaling.direction is not None:
-            found.means = np.asarray(group.features(kernel, rows) @ scaling.direction)
+            means = np.asarray(group.features(kernel, rows) @ scaling.direction)
         elif scaling.shares is not None and block is not None:
-            found.means = np.asarray(block @ scaling.shares)
+            means = np.asarray(block @ scaling.shares)
         if scaling.unit:
-            centered = scaling.centered(group.diagonal(self, f, rows), found.means)
-            found.norms = inverse_roots(centered, scaling.noise)
+            centered = scaling.centered(group.diagonal(self, f, rows), means)
+            norms = inverse_roots(centered, scaling.noise)
         if rows.factors is not None:
-            norms = found.norms
-            found.norms = rows.factors if norms is None else norms * rows.factors
+            norms = rows.factors if norms is None else norms * rows.factors
         if scaling.clip is not None and block is not None:
-            final = scaling.center_and_normalize(block, found, scaling)
-            found.clipped = final @ scaling.clip.whiten
-        return found
+            train = scaling.of_rows(slice(None))
+            final = scaling.finish(block, RowScaling(means, norms), train)
+            clipped = final @ scaling.clip.whiten
+        return RowScaling(means, norms, rows.factors, clipped)
 
     def _scaling_in_parts(self, group: Group, f: int, rows: Any) -> RowScaling:
         """Compute the values with all training rows for some new rows at a time."""
         train: Any = group.rows
-        found = [RowScaling()] if len(rows) == 0 else []
+        parts = [RowScaling()] if len(rows) == 0 else []
         for part in row_blocks(len(rows), self.n_train, 8, KERNEL_BLOCK_BYTES):
             some = rows.take(part)
             ((_, block),) = group.blocks(self, some, train, [f])
-            found.append(self.scaling_of_new(group, f, some, block))
-        return RowScaling.concatenate(found)
+            parts.append(self.scaling_of_new(group, f, some, block))
+        return RowScaling.concatenate(parts)
 
     def new_diagonal(
         self, group: Group, f: int, rows: Any, scaling: RowScaling
@@ -308,14 +304,17 @@ class KernelValues:
         if self.are_given:
             X_new = read_stack(X_new)
             check_new_stack(X_new, self.n_columns, self.n_train)
-            return [group.new(self, X_new) for group in self.groups]
-        X_new = as_table(X_new)
-        if X_new.shape[1] != self.n_columns:
-            raise ValueError(
-                f"expected {self.n_columns} columns as in fit, got "
-                f"{X_new.shape[1]}; pass the same columns in the same order."
-            )
-        return [group.new(self, X_new) for group in self.groups]
+        else:
+            X_new = as_table(X_new)
+            if X_new.shape[1] != self.n_columns:
+                raise ValueError(
+                    f"expected {self.n_columns} columns as in fit, got "
+                    f"{X_new.shape[1]}; pass the same columns in the same order."
+                )
+        prepared = []
+        for group in self.groups:
+            prepared.append(group.new(self, X_new))
+        return prepared
 
     # --- explicit features --------------------------------------------------
 
@@ -391,19 +390,13 @@ class KernelValues:
     # --- facts ------------------------------------------------------------------
 
     @property
-    def are_given(self) -> bool:
-        """Whether new rows bring kernel values with all training rows."""
-        return isinstance(self.groups[0], GivenGroup)
-
-    @property
     def is_explicit(self) -> bool:
         """Whether :meth:`features` gives explicit features."""
         for group in self.groups:
             for f in group.members:
                 kernel = self.kernels[f]
-                if not kernel.explicit and kernel.approximate is None:
-                    return False
-                if kernel.center and sp.issparse(group.rows.values):
+                would_fill = kernel.center and sp.issparse(group.rows.values)
+                if would_fill or not kernel.has_features:
                     return False
         return True
 

@@ -117,7 +117,6 @@ class GivenRows:
         return len(self.values)
 
     def take(self, index: Selection) -> GivenRows:
-        """Return the chosen rows of new data."""
         return GivenRows(self.values[index], self.ids)
 
 
@@ -160,8 +159,6 @@ class GivenGroup:
     full: bool = False
     symmetric: bool = field(default=False, init=False, compare=False)
 
-    offset: ClassVar[None] = None
-
     @property
     def rounding(self) -> float:
         """Relative rounding of the values, where it is that of half precision."""
@@ -172,10 +169,12 @@ class GivenGroup:
         """All reference rows, with the columns of all training rows."""
         return GivenRows(self.matrix, slice(None))
 
-    def reference(self, ids: Selection) -> Any:
+    def reference(self, ids: Any) -> Any:
         """Return some reference rows, named by their training positions."""
-        local = ids if self.ids is None else _positions_in(self.ids, ids)
-        return GivenRows(self.matrix[local], local)
+        if self.ids is not None:
+            order = np.argsort(self.ids)
+            ids = order[np.searchsorted(self.ids, ids, sorter=order)]
+        return GivenRows(self.matrix[ids], ids)
 
     def new(self, fitted: KernelValues, X: Any) -> GivenRows:
         """Pick this group's matrix of new rows; `X` is a sequence of matrices."""
@@ -216,7 +215,6 @@ class GivenGroup:
         return replace(self, matrix=matrix, ids=support, full=True)
 
     def astype(self, dtype: Any) -> GivenGroup:
-        """Return the group with another working precision."""
         return replace(self, dtype=np.dtype(dtype))
 
     def forget(self, support: Values) -> GivenGroup:
@@ -224,7 +222,6 @@ class GivenGroup:
         return replace(self, matrix=np.empty((0, 0)), ids=support, full=True)
 
     def fits(self, kernels: Sequence[Kernel], n_columns: int, support: Values) -> bool:
-        """Return whether the matrix is one of those given."""
         return (
             self.position < n_columns
             and self.full
@@ -377,13 +374,22 @@ def check_matrices(
         facts = np.concatenate([_facts_of_one(m) for m in matrices], axis=1)
     largest, gap, total = facts
     rounded = np.array([HALF_EPS * (m.dtype == np.float16) for m in matrices])
-    tolerance = np.maximum(VALUE_RTOL, rounded)
-    good = np.isfinite(total) & (largest > 0) & (gap <= tolerance * largest)
+    tolerance = np.maximum(VALUE_RTOL, rounded) * largest
     for f, (matrix, kernel) in enumerate(zip(matrices, kernels, strict=True)):
         if kernel.nonnegative:
             require_nonnegative(matrix, names[f])
-        if not good[f]:
-            check_training_matrix(matrix, names[f])
+        require_finite(total[f], names[f])
+        if largest[f] == 0.0:
+            raise ValueError(
+                f"kernel {names[f]!r} must have a non-zero entry, got all zeros on the "
+                f"training rows; leave it out."
+            )
+        if gap[f] > tolerance[f]:
+            raise ValueError(
+                f"kernel {names[f]!r} must be symmetric, got entries that differ from "
+                f"their mirror image by {gap[f]:.2g}; pass (K + K.T) / 2 if this is "
+                "rounding."
+            )
     return np.asarray(gap <= np.maximum(SYMMETRY_ROUNDING, rounded) * largest)
 
 
@@ -409,23 +415,6 @@ def _facts_of_one(matrix: Values) -> Array:
     return _facts(np.ascontiguousarray(matrix, dtype)[:, :, None])
 
 
-def check_training_matrix(matrix: Values, name: str) -> None:
-    """Raise unless a matrix is finite, non-zero and symmetric."""
-    require_finite(matrix, name)
-    largest = float(np.abs(matrix).max())
-    gap = float(np.abs(np.subtract(matrix, matrix.T, dtype=float)).max())
-    if largest == 0.0:
-        raise ValueError(
-            f"kernel {name!r} must have a non-zero entry, got all zeros on the "
-            f"training rows; leave it out."
-        )
-    if gap > VALUE_RTOL * largest:
-        raise ValueError(
-            f"kernel {name!r} must be symmetric, got entries that differ from their "
-            f"mirror image by {gap:.2g}; pass (K + K.T) / 2 if this is rounding."
-        )
-
-
 def _require_same_shape(matrices: list[Values]) -> None:
     if not matrices:
         raise ValueError("expected at least one given kernel, got none; pass one.")
@@ -440,9 +429,3 @@ def _require_same_shape(matrices: list[Values]) -> None:
                 f"given kernels must hold numbers, got {matrix.dtype} in kernel {k}; "
                 f"convert it to float."
             )
-
-
-def _positions_in(ids: Values, wanted: Any) -> Values:
-    """Return the place of each wanted id in `ids`."""
-    order = np.argsort(ids)
-    return order[np.searchsorted(ids, wanted, sorter=order)]

@@ -47,6 +47,18 @@ def symmetric_tiles(n: int, size: int = KERNEL_TILE) -> list[tuple[slice, slice]
     return list(combinations_with_replacement(parts, 2))
 
 
+def in_both(
+    every: Values, rows: Selection, columns: Selection
+) -> tuple[Values, Values, Values]:
+    """Return rows that are columns too, their places in rows and in columns."""
+    ids, others = every[rows], every[columns]
+    order = np.argsort(others, kind="stable")
+    at = np.searchsorted(others, ids, sorter=order)
+    at = order[np.minimum(at, len(others) - 1)]
+    both = np.flatnonzero(others[at] == ids)
+    return ids[both], both, at[both]
+
+
 class FusedTile:
     """Rows of a fused group on two sides, and their inner products."""
 

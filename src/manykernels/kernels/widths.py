@@ -6,7 +6,6 @@ A row with k copies counts as k rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from numbers import Real
 from typing import Any, TypeAlias
 
@@ -102,12 +101,8 @@ def inverse_columns(values: Any, copies: Values) -> float:
     return 1.0 / float(values.shape[1])
 
 
-def inverse_median(metric: str) -> WidthRule:
-    """Return the rule for 1 / median distance between different rows."""
-    return partial(_inverse_median, metric=metric)
-
-
-def _inverse_median(values: Any, copies: Values, metric: str) -> float:
+def inverse_median(values: Any, copies: Values, metric: str) -> float:
+    """Return 1 / median distance between different rows."""
     return inverse(distance_quantile(values, copies, metric, 0.5)[0])
 
 
