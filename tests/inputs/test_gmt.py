@@ -105,13 +105,13 @@ def test_a_stream_of_something_else():
 
 
 def test_what_unpacks_to_too_much_is_refused_before_it_is_unpacked(monkeypatch):
-    monkeypatch.setattr(gmt, "MOST_BYTES", 10**6)
+    monkeypatch.setattr(gmt, "GMT_BYTES", 10**6)
     bomb = gzip.compress(b"A\t-\tb" + b"c" * 10**8)
     tracemalloc.start()
     with pytest.raises(ValueError, match="at most 0 MB of gene sets, got more"):
         mk.read_gmt(io.BytesIO(bomb))
     assert tracemalloc.get_traced_memory()[1] < 10**7
     tracemalloc.stop()
-    monkeypatch.setattr(gmt, "MOST_GENES", 3)
+    monkeypatch.setattr(gmt, "GMT_GENES", 3)
     with pytest.raises(ValueError, match="at most 3 genes in all sets together"):
         mk.read_gmt(io.StringIO(TEXT))

@@ -10,8 +10,8 @@ from manykernels.inputs.parameters import (
     Function,
     Number,
     OneOf,
+    ParameterRule,
     ReadBy,
-    Rule,
     Whole,
     check_parameters,
     choose_generator,
@@ -71,12 +71,12 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("rule", "value"), ALLOWED)
-def test_what_a_rule_allows(rule: Rule, value: object) -> None:
+def test_what_a_rule_allows(rule: ParameterRule, value: object) -> None:
     check_parameters(SimpleNamespace(setting=value), {"setting": rule})
 
 
 @pytest.mark.parametrize(("rule", "value", "message"), REFUSED)
-def test_what_a_rule_refuses(rule: Rule, value: object, message: str) -> None:
+def test_what_a_rule_refuses(rule: ParameterRule, value: object, message: str) -> None:
     with pytest.raises((ValueError, TypeError), match=message):
         check_parameters(SimpleNamespace(setting=value), {"setting": rule})
 

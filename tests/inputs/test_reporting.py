@@ -11,7 +11,7 @@ import pytest
 
 from manykernels.device import Device
 from manykernels.inputs.reporting import (
-    SECONDS_PER_VALUE,
+    HOST_SECONDS_PER_VALUE,
     counted_steps,
     epoch_text,
     progress_callback,
@@ -93,7 +93,7 @@ def kernels_of_size(
 
 @pytest.mark.parametrize(("n_rows", "n_kernels"), [(200_000, 20), (400_000, 5)])
 def test_very_long_fits_are_announced(n_rows, n_kernels) -> None:
-    minutes = SECONDS_PER_VALUE * n_rows**2 * n_kernels / 60
+    minutes = HOST_SECONDS_PER_VALUE * n_rows**2 * n_kernels / 60
     with pytest.warns(UserWarning, match=f"{n_rows} rows with {n_kernels} ker") as seen:
         warn_if_long(kernels_of_size(n_rows, n_kernels))
     assert f"about {minutes:.0f} minutes; try fewer" in str(seen[0].message)
@@ -104,7 +104,7 @@ def test_short_fits_are_only_logged(caplog) -> None:
         warnings.simplefilter("error")
         warn_if_long(kernels_of_size(1_000, 10))
     assert "1000 rows, 10 kernels: about 0.068 GB" in caplog.text
-    assert f"about {SECONDS_PER_VALUE * 1e7:.2g} s" in caplog.text
+    assert f"about {HOST_SECONDS_PER_VALUE * 1e7:.2g} s" in caplog.text
 
 
 def test_features_and_fast_devices_are_not_announced() -> None:

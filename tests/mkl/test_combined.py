@@ -12,7 +12,7 @@ from sklearn.svm import SVC
 
 import manykernels as mk
 from manykernels.kernels import RBF, Custom, KernelSet, Laplacian, Linear
-from manykernels.mkl.combined import combined_pairs
+from manykernels.mkl.combined_kernels import combined_pairs
 
 RNG = np.random.default_rng(0)
 TRAIN, NEW, OTHER = (RNG.normal(size=(n, 4)) for n in (40, 13, 9))
@@ -73,7 +73,7 @@ def test_centered_features_are_multiplied():
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_against_themselves_are_exactly_symmetric(kind, monkeypatch):
     # Many parts.
-    monkeypatch.setattr("manykernels.mkl.combined.KERNEL_BLOCK_BYTES", 500)
+    monkeypatch.setattr("manykernels.mkl.combined_kernels.KERNEL_BLOCK_BYTES", 500)
     fitted = in_one_set(KINDS[kind], TRAIN).take([3, 7, 12])
     weights = np.ones(fitted.n_kernels)
     square = combined_pairs(fitted, weights, NEW)

@@ -8,7 +8,8 @@ import scipy.sparse as sp
 
 from manykernels.kernels import RBF, Constant, Cosine, KernelSet, Linear, Polynomial
 from manykernels.mkl.models import model as model_module
-from manykernels.mkl.models.model import BlockModel, FeatureModel, without_rows
+from manykernels.mkl.models.model import BlockModel, FeatureModel
+from manykernels.mkl.models.nugget_model import fitted_model
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Expansion
 
@@ -64,7 +65,7 @@ def test_the_expansion_is_still_known(pair):
 
 def test_sums_in_parts(pair, monkeypatch):
     rows, features = pair
-    monkeypatch.setattr(model_module, "SUM_ROWS", 2)
+    monkeypatch.setattr(model_module, "FEATURE_SUM_ROWS", 2)
     again = FeatureModel.from_rows(rows)
     for got, expected in zip(again.blocks, features.blocks, strict=True):
         np.testing.assert_allclose(got, expected, atol=1e-12)
@@ -89,18 +90,19 @@ def test_sparse_rows():
     rows = sp.csr_matrix(np.where(X > 0.0, X, 0.0))
     kernels = KernelSet.fit([Linear(), Cosine()], rows, dtype=np.float64)
     model = BlockModel.from_expansion(kernels, Expansion(COEF, np.ones(2)))
-    features = without_rows(model)
+    features = fitted_model(kernels, None, Expansion(COEF, np.ones(2)))
     assert isinstance(features, FeatureModel)
     np.testing.assert_allclose(features.scores(rows), model.scores(rows), atol=1e-12)
 
 
 def test_rows_stay_where_a_kernel_needs_them():
     kernels = KernelSet.fit([Linear(), RBF(0.3)], X)
-    model = BlockModel.from_expansion(kernels, Expansion(COEF, np.ones(2)))
-    assert without_rows(model) is model
+    model = fitted_model(kernels, None, Expansion(COEF, np.ones(2)))
+    assert isinstance(model, BlockModel)
 
 
 def test_no_support():
     kernels = KernelSet.fit([Linear()], X)
-    nothing = BlockModel.from_expansion(kernels, Expansion(0 * COEF, np.ones(1)))
-    np.testing.assert_array_equal(without_rows(nothing).scores(NEW), np.zeros((5, 4)))
+    nothing = fitted_model(kernels, None, Expansion(0 * COEF, np.ones(1)))
+    assert isinstance(nothing, FeatureModel)
+    np.testing.assert_array_equal(nothing.scores(NEW), np.zeros((5, 4)))

@@ -14,7 +14,7 @@ from manykernels.compare import Kloft
 from manykernels.device import Device
 from manykernels.kernels import KernelSet, as_kernels
 from manykernels.losses import CensoredEpsilonInsensitive, Squared
-from manykernels.mkl.models.device import on_device
+from manykernels.mkl.models.device_model import on_device
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Problem
 from tests.banks.test_nugget import by_hand

@@ -265,7 +265,7 @@ class Count:
             require_shape(name, (self.size,), (value,), sizes)
 
 
-class OneOf:
+class StoredWord:
     """One of some values, such as words, or True and False."""
 
     def __init__(self, *values: Any) -> None:
@@ -276,7 +276,7 @@ class OneOf:
             raise ValueError(f"{name} must be one of {self.values}, got {value!r}")
 
 
-FLAG = OneOf(True, False)
+FLAG = StoredWord(True, False)
 
 
 class Part:

@@ -14,7 +14,6 @@ import dask.array as da
 import numpy as np
 from sklearn.base import is_classifier
 
-from manykernels.banks import Storage
 from manykernels.banks.fingerprint import feed
 from manykernels.base.machine import parse_bytes
 from manykernels.base.tables import count_rows, table_rows
@@ -166,14 +165,10 @@ class Plan:
         X = estimator._read_training(sample.X, specs, min_rows=2)
         kept = self.targets.code(sample.y, sample.weight).kept
         weight = row_weight(count_rows(X), kept, sample.weight)
-        storage = Storage.of(estimator.storage, estimator._precision)
-        data = (specs, estimator._prepare(X, weight), kept, self.seed, weight)
-        kernels = estimator._fit_kernels(*data, storage)
+        X = estimator._prepare(X, weight)
+        bound = float(estimator.C) * self.targets.largest
+        kernels, _ = estimator._fit_kernels(specs, X, kept, weight, self.seed, bound)
         require_features(kernels)
-        precise = Storage.of(estimator.storage, "float64")  # unless the user chose
-        largest = self.targets.largest
-        if storage != precise and estimator._rounding(kernels, largest) > estimator.tol:
-            kernels = estimator._fit_kernels(*data, precise)
         return kernels.take(NO_ROWS)
 
     def _problem(self, rows: Sample, loss: Loss, budget: float) -> PartitionedProblem:

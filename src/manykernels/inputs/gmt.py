@@ -14,11 +14,12 @@ from manykernels.base.disk import regular_file
 
 PathLike = str | os.PathLike[str]
 
-MOST_BYTES = 2**26  # unpacked: twice the largest public collection
-MOST_GENES = 2**23  # of all sets: a name takes far more memory than its characters
-MAGIC = b"\x1f\x8b"  # of gzip, whatever the name of the file
-CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")  # in no text, but in junk
-SHOWN = 40  # characters of a line in an error
+GMT_BYTES = 2**26  # unpacked: twice the largest public collection
+GMT_GENES = 2**23  # of all sets: a name takes far more memory than its characters
+GZIP_MAGIC = b"\x1f\x8b"  # of gzip, whatever the name of the file
+CONTROL_CHARACTERS = re.compile(
+    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]"
+)  # in no text, but in junk
 
 
 def read_gmt(path: PathLike | IO[Any]) -> dict[str, list[str]]:
@@ -91,15 +92,15 @@ def _read_line(line: str, where: str) -> tuple[str, list[str]]:
 
 
 def _content(path: PathLike | IO[Any], shown: str) -> bytes | str:
-    """What a file holds, unpacked; never more than `MOST_BYTES`."""
+    """What a file holds, unpacked; never more than `GMT_BYTES`."""
     try:
         if hasattr(path, "read"):
-            content = path.read(MOST_BYTES + 1)
+            content = path.read(GMT_BYTES + 1)
         else:
             with regular_file(path) as stream:
-                content = stream.read(MOST_BYTES + 1)
-        if isinstance(content, bytes) and content.startswith(MAGIC):
-            content = gzip.GzipFile(fileobj=io.BytesIO(content)).read(MOST_BYTES + 1)
+                content = stream.read(GMT_BYTES + 1)
+        if isinstance(content, bytes) and content.startswith(GZIP_MAGIC):
+            content = gzip.GzipFile(fileobj=io.BytesIO(content)).read(GMT_BYTES + 1)
     except FileNotFoundError as error:
         raise FileNotFoundError(
             f"expected a gene-set file {shown!r}, got none; check the path."
@@ -119,20 +120,20 @@ def _content(path: PathLike | IO[Any], shown: str) -> bytes | str:
 
 def _text(content: bytes | str, shown: str) -> str:
     """Its characters, if it is text and not too long."""
-    if len(content) > MOST_BYTES:
+    if len(content) > GMT_BYTES:
         raise ValueError(
-            f"{shown} must hold at most {MOST_BYTES >> 20} MB of gene sets, got more; "
+            f"{shown} must hold at most {GMT_BYTES >> 20} MB of gene sets, got more; "
             "split it."
         )
     tab: Any = "\t" if isinstance(content, str) else b"\t"
-    if content.count(tab) > MOST_GENES:
+    if content.count(tab) > GMT_GENES:
         raise ValueError(
-            f"{shown} must hold at most {MOST_GENES:,} genes in all sets together, got "
+            f"{shown} must hold at most {GMT_GENES:,} genes in all sets together, got "
             "more; split it."
         )
     try:
         text = content if isinstance(content, str) else content.decode("utf-8-sig")
-        junk = CONTROL.search(text)
+        junk = CONTROL_CHARACTERS.search(text)
         reason = junk and f"the character {junk[0]!r} at position {junk.start()}"
     except UnicodeDecodeError as error:
         text, reason = "", f"bytes that are no UTF-8 at position {error.start}"
@@ -144,4 +145,4 @@ def _text(content: bytes | str, shown: str) -> str:
 
 
 def _short(text: str) -> str:
-    return repr(text if len(text) <= SHOWN else text[:SHOWN] + "...")
+    return repr(text if len(text) <= 40 else text[:40] + "...")

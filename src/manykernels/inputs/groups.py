@@ -16,8 +16,6 @@ from manykernels.inputs.views import are_views, as_views
 from manykernels.kernels import Kernel, as_kernels
 from manykernels.kernels.columns import exact
 
-FEW = 3  # names shown in a line of the log
-
 logger = logging.getLogger(__name__)
 
 
@@ -276,4 +274,5 @@ def _say(
 
 
 def _few(names: Sequence[str]) -> str:
-    return ", ".join(names[:FEW]) + (", ..." if len(names) > FEW else "")
+    """Three names, for a line of the log."""
+    return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, is_dataclass, replace
 from numbers import Integral, Real
+from types import SimpleNamespace
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -15,12 +16,12 @@ from sklearn.utils import check_random_state
 from manykernels.base.disk import file_name
 from manykernels.base.quoted import quoted
 
-MODERATE = 1e100  # a penalty is squared, inverted and multiplied by losses
+LARGEST_PENALTY = 1e100  # a penalty is squared, inverted and multiplied by losses
 APPROXIMATION = r"(nystroem|random_features)(?::([1-9][0-9]{0,8}))?"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rule(ABC):
+class ParameterRule(ABC):
     """What a parameter may be; None and some words are allowed without a check."""
 
     optional: bool = False  # None is allowed, too
@@ -37,11 +38,11 @@ class Rule(ABC):
         return " or None" * self.optional + words
 
 
-Rules: TypeAlias = Mapping[str, Rule]
+Rules: TypeAlias = Mapping[str, ParameterRule]
 
 
 @dataclass(frozen=True)
-class Number(Rule):
+class Number(ParameterRule):
     """A finite number in (low, high], or [low, high] if `low_ok`.
 
     Unless it is zero, it and its inverse must not exceed `largest`.
@@ -89,7 +90,7 @@ def _as_float(value: Any) -> float:
 
 
 @dataclass(frozen=True)
-class Whole(Rule):
+class Whole(ParameterRule):
     """A whole number of at least `low`.
 
     Examples
@@ -118,7 +119,7 @@ class Whole(Rule):
             )
 
 
-class OneOf(Rule):
+class OneOf(ParameterRule):
     """One of the words (or None among them), or an object that has a method.
 
     The error ends with the `hint`, where there is one.
@@ -153,7 +154,7 @@ class OneOf(Rule):
 
 
 @dataclass(frozen=True)
-class Flag(Rule):
+class Flag(ParameterRule):
     """True or False.
 
     Examples
@@ -173,7 +174,7 @@ class Flag(Rule):
             )
 
 
-class ClassWeights(Rule):
+class ClassWeights(ParameterRule):
     """The word "balanced", or a weight by class.
 
     Examples
@@ -196,7 +197,7 @@ class ClassWeights(Rule):
             )
 
 
-class FileName(Rule):
+class FileName(ParameterRule):
     """The name of a file."""
 
     def check(self, name: str, value: Any) -> None:
@@ -204,7 +205,7 @@ class FileName(Rule):
         file_name(value, name)
 
 
-class Precision(Rule):
+class Precision(ParameterRule):
     """A name or type of NumPy for numbers of 32 or 64 bits.
 
     Examples
@@ -228,7 +229,7 @@ class Precision(Rule):
             )
 
 
-class Workers(Rule):
+class Workers(ParameterRule):
     """How many workers joblib takes: a number, or counted from all cores if negative.
 
     Examples
@@ -252,7 +253,7 @@ class Workers(Rule):
             )
 
 
-class Function(Rule):
+class Function(ParameterRule):
     """A function of one line of a history."""
 
     def check(self, name: str, value: Any) -> None:
@@ -265,7 +266,7 @@ class Function(Rule):
 
 
 @dataclass(frozen=True)
-class ReadBy(Rule):
+class ReadBy(ParameterRule):
     """Whatever a function reads; its error says what it expects."""
 
     read: Callable[[Any], object]
@@ -277,7 +278,11 @@ class ReadBy(Rule):
 
 def check_parameters(estimator: Any, rules: Rules) -> None:
     """Raise where a parameter of an estimator is not what its rule allows."""
-    check_values({name: getattr(estimator, name) for name in rules}, rules)
+    for name, rule in rules.items():
+        value = getattr(estimator, name)
+        is_word = isinstance(value, str) and value in rule.words
+        if not (is_word or (value is None and rule.optional)):
+            rule.check(name, value)
 
 
 def check_values(values: Mapping[str, Any], rules: Rules) -> None:
@@ -289,11 +294,7 @@ def check_values(values: Mapping[str, Any], rules: Rules) -> None:
     Traceback (most recent call last):
     ValueError: n_pairs must be a positive whole number, got 0; choose for instance 50.
     """
-    for name, rule in rules.items():
-        value = values[name]
-        is_word = isinstance(value, str) and value in rule.words
-        if not (is_word or (value is None and rule.optional)):
-            rule.check(name, value)
+    check_parameters(SimpleNamespace(**values), rules)
 
 
 # What every solver has that searches until a relative gap is reached.

@@ -19,9 +19,9 @@ from manykernels.base.stored import (
     Floats,
     ListOf,
     Maybe,
-    OneOf,
     Part,
     Real,
+    StoredWord,
     Table,
     Wholes,
     require_all,
@@ -152,7 +152,7 @@ def _with_rows(table: Any, rows: np.ndarray, weights: np.ndarray, source: Any) -
     names=TEXTS,
     steps=ListOf(ListOf(Part(*SAVED_STEPS))),
     blanks=ListOf(Floats(None)),
-    missing=OneOf(*MISSING_STRATEGIES),
+    missing=StoredWord(*MISSING_STRATEGIES),
     completion=Maybe(Part(Completion)),
     counts=Wholes(None, low=0),
 )
@@ -192,7 +192,8 @@ class Preparation:
         _require_usable(scaled, table)
         count = np.array([np.count_nonzero(weight)])
         prepared = cls([""], [steps], [np.zeros(0)], "rescale", None, count)
-        prepared._log_constants()
+        if logger.isEnabledFor(logging.INFO):
+            prepared._log_constants()
         return prepared, scaled
 
     @classmethod
@@ -396,6 +397,10 @@ def _require_usable(values: Any, given: Any) -> None:
             f"scale must keep the columns of a view, got {values.shape[1]} of "
             f"{given.shape[1]}; transform the view before fit."
         )
+    with np.errstate(over="ignore", invalid="ignore"):
+        # A finite sum has finite terms, and needs no array of flags.
+        if np.isfinite(values.sum()):
+            return
     scaled = _bad_rows(values)
     if not scaled:
         return

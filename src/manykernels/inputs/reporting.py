@@ -1,4 +1,4 @@
-"""What a fit tells the people who wait for it: plain lines on standard error."""
+"""Progress, estimates and warnings of a fit: plain lines on standard error."""
 
 from __future__ import annotations
 
@@ -20,15 +20,11 @@ from manykernels.device import Device
 from manykernels.kernels import KernelSet
 from manykernels.solvers import Problem, SolveResult
 
-HOPELESS = 0.9  # relative gap: a bound this weak says nothing
-ALIKE = 1e-3  # scores that differ by less tell nothing apart
-ENOUGH = 0.5  # a gap that has hardly moved says nothing about the time left
-
-
+USELESS_GAP = 0.9  # relative: a bound this weak is no certificate at all
+SAME_SCORE_TOL = 1e-3  # margins are of the order of one: smaller is no difference
 # An order of magnitude, from whole fits of 1,200 to 60,000 rows with 12 kernels on two
 # cores: 4e-9 with few rows, 1e-9 with many, where most values are never computed.
-SECONDS_PER_VALUE = 3e-9
-LONG = 600.0  # seconds that are worth a warning
+HOST_SECONDS_PER_VALUE = 3e-9
 
 logger = logging.getLogger(__name__)
 
@@ -87,9 +83,12 @@ class EpochPrinter:
         say(epoch_text(line) + more)
 
     def seconds_left(self, line: Any) -> float | None:
-        """Extrapolate the gap, which falls about geometrically; None if too early."""
+        """Extrapolate the gap, which falls about geometrically; None if too early.
+
+        That is until it has halved: before, its pace is not known.
+        """
         first = self._first = self._first or line
-        if not self.tol or not self.tol < line.gap < ENOUGH * first.gap:
+        if not self.tol or not self.tol < line.gap < 0.5 * first.gap:
             return None
         rate = np.log(first.gap / line.gap) / max(line.time - first.time, 1e-9)
         return float(np.log(line.gap / self.tol) / rate)
@@ -103,7 +102,7 @@ def notebook_display() -> Any | None:
     return sys.modules["IPython"].display
 
 
-class Bar:
+class ProgressBar:
     """A bar in a notebook, in place of lines that would fill its page.
 
     Parameters
@@ -129,7 +128,7 @@ class Bar:
 class EpochBar:
     """The same for a fit: how far the gap has fallen, on the way to its goal."""
 
-    def __init__(self, bar: Bar, tol: float | None) -> None:
+    def __init__(self, bar: ProgressBar, tol: float | None) -> None:
         self.bar, self.tol = bar, tol
         self._printer = EpochPrinter(tol)
         self._first: float | None = None
@@ -164,7 +163,7 @@ def progress_callback(
     display = notebook_display()
     printer: Callable[[Any], None] = EpochPrinter(tol)
     if display is not None:
-        printer = EpochBar(Bar(display), tol)
+        printer = EpochBar(ProgressBar(display), tol)
 
     def print_and_call(line: Any) -> object:
         printer(line)
@@ -183,7 +182,7 @@ def counted_steps(verbose: int, what: str, total: int) -> Iterator[Callable[[], 
     ...     step()
     """
     done, display = count(1), notebook_display() if verbose else None
-    bar = None if display is None else Bar(display)
+    bar = None if display is None else ProgressBar(display)
 
     def step() -> None:
         n = next(done)  # one step of the interpreter: threads may count together
@@ -196,13 +195,13 @@ def counted_steps(verbose: int, what: str, total: int) -> Iterator[Callable[[], 
 
 
 @contextmanager
-def shown_log(tell: Callable[[str], object] = say) -> Iterator[None]:
-    """Tell what this thread's fit logs meanwhile."""
+def shown_log(show: Callable[[str], object] = say) -> Iterator[None]:
+    """Show what this thread logs meanwhile."""
     package = logging.getLogger("manykernels")
-    own = threading.get_ident()
+    thread = threading.get_ident()
     handler = logging.Handler()
-    handler.emit = lambda record: tell(record.getMessage())  # type: ignore[method-assign,assignment,return-value]
-    handler.addFilter(lambda record: record.thread == own)
+    handler.emit = lambda record: show(record.getMessage())  # type: ignore[method-assign,assignment,return-value]
+    handler.addFilter(lambda record: record.thread == thread)
     level = package.level
     package.addHandler(handler)
     package.setLevel(min(package.getEffectiveLevel(), logging.INFO))
@@ -237,7 +236,7 @@ def require_precision(problem: Problem, result: SolveResult) -> None:
 
     The bound is then as good as none, and the model no better than chance.
     """
-    if result.at_rounding and result.relative_gap > HOPELESS:
+    if result.at_rounding and result.relative_gap > USELESS_GAP:
         largest = float(problem.bank.diagonals().max())
         raise ValueError(
             "expected kernel values whose rounding is small next to a margin of one, "
@@ -247,7 +246,7 @@ def require_precision(problem: Problem, result: SolveResult) -> None:
 
 
 def warn_if_alike(problem: Problem, scores: np.ndarray) -> None:
-    """Warn of a model that tells no rows apart, although C would let it.
+    """Warn where all rows score alike, although C would allow differences.
 
     Such a model is the optimum where kernel values are tiny, or all the same: the
     certificate is right and the model is useless.
@@ -259,7 +258,7 @@ def warn_if_alike(problem: Problem, scores: np.ndarray) -> None:
         Of training rows; margins are of the order of one.
     """
     apart = float(np.ptp(scores, axis=0).max(initial=0.0))
-    if apart <= ALIKE and problem.reg <= 1.0:
+    if apart <= SAME_SCORE_TOL and problem.reg <= 1.0:
         warnings.warn(
             f"All training rows get nearly the same scores, at most {apart:.2g} apart: "
             "the kernels have tiny values, or the same ones for all rows; scale the "
@@ -275,7 +274,7 @@ def warn_if_long(kernels: KernelSet, device: Device | None = None) -> None:
     columns = n_rows * n_kernels
     if kernels.is_explicit:
         columns = min(columns, sum(kernels.n_feature_columns()))
-    pace = SECONDS_PER_VALUE
+    pace = HOST_SECONDS_PER_VALUE
     if device is not None and device.seconds_per_value is not None:
         pace = device.seconds_per_value
     seconds = pace * n_rows * columns
@@ -287,7 +286,7 @@ def warn_if_long(kernels: KernelSet, device: Device | None = None) -> None:
             gram_bytes(kernels) / 1e9,
             seconds,
         )
-    if seconds > LONG:
+    if seconds > 600.0:  # worth a warning
         warnings.warn(
             f"Fitting {n_rows} rows with {n_kernels} kernels may take about "
             f"{seconds / 60:.0f} minutes; try fewer rows or kernels first, or "

@@ -206,11 +206,12 @@ def read_scale(scale: Any) -> Any:
     """
     if isinstance(scale, Mapping):
         return {name: read_scale(one) for name, one in scale.items()}
-    if scale == "auto" if isinstance(scale, str) else False:
+    if isinstance(scale, str) and scale == "auto":
         return None
-    words = [w.strip() for w in scale.split("+")] if isinstance(scale, str) else []
-    if isinstance(scale, str) and all(word in SCALE_WORDS for word in words):
-        return words
+    if isinstance(scale, str):
+        words = list(map(str.strip, scale.split("+")))
+        if SCALE_WORDS.keys() >= set(words):
+            return words
     transforms = hasattr(scale, "fit") and hasattr(scale, "transform")
     if transforms and not isinstance(scale, type):
         return scale

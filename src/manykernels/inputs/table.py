@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -61,11 +60,6 @@ class RowsEstimator(BaseEstimator):
         """Where to compute; None is the processor with NumPy."""
         name = getattr(self, "device", None)  # some estimators have no such parameter
         return None if name is None else open_device(name)
-
-    def _out_of_memory_errors(self) -> AbstractContextManager[None]:
-        """A MemoryError with advice where the device's memory runs out."""
-        device = self._open_device()
-        return nullcontext() if device is None else device.out_of_memory_error()
 
     def _specs(self, X: Any) -> list[Kernel]:
         """The kernels to fit on matched rows."""
@@ -207,12 +201,16 @@ def check_table(
 
     `used` says which columns are read at all; only these must hold finite numbers.
     """
-    X = _with_shape(X)
-    _require_two_dimensions(X)
     _check_feature_names(estimator, X, reset=reset)
-    _require_shape(
-        estimator, X.shape, None if reset else estimator.n_features_in_, min_rows
-    )
+    n_features = None if reset else estimator.n_features_in_
+    X = _as_table(estimator, X, n_features, min_rows)
+    if len(X.shape) > 2:
+        raise ValueError(
+            f"Found array with dim {len(X.shape)}, while dim <= 2 is required; pass "
+            "rows and columns."
+        )
+    if getattr(getattr(X, "dtype", None), "kind", "x") in "mM":
+        raise _no_number(np.asarray(X).ravel()[0], 0)
     if sp.issparse(X) and not sparse:
         raise TypeError(
             "X must be dense here, but sparse data was passed; use '.toarray()' to "
@@ -258,41 +256,23 @@ def _as_numbers(estimator: BaseEstimator, X: Any, allow_nd: bool = False) -> Any
     )
 
 
-def _with_shape(X: Any) -> Any:
-    """Lists and the like as an array."""
-    if hasattr(X, "shape"):
-        return X
-    try:
-        return np.asarray(X)
-    except ValueError as error:
-        raise ValueError(
-            f"X must have rows of equal length, got a {type(X).__name__} whose rows or "
-            "entries differ; make them equal."
-        ) from error
+def _as_table(
+    estimator: Any, X: Any, n_features: int | None = None, min_rows: int = 1
+) -> Any:
+    """X with its rows and columns; errors begin as scikit-learn's do.
 
-
-def _require_two_dimensions(X: Any) -> None:
-    """Raise unless X has rows and columns, with the words of scikit-learn's errors."""
-    if len(X.shape) < 2:
-        got = "1D" if len(X.shape) else "scalar"
+    `n_features` are those of fit.
+    """
+    owner = type(estimator).__name__
+    if not hasattr(X, "shape"):
+        X = _list_as_array(X)
+    shape = X.shape
+    if len(shape) < 2:
+        got = "1D" if len(shape) else "scalar"
         raise ValueError(
             f"Expected 2D array, got {got} array instead; Reshape your data to rows "
             "and columns, with X.reshape(-1, 1) for one column."
         )
-    if len(X.shape) > 2:
-        raise ValueError(
-            f"Found array with dim {len(X.shape)}, while dim <= 2 is required; pass "
-            "rows and columns."
-        )
-    if getattr(getattr(X, "dtype", None), "kind", "x") in "mM" and X.size:
-        raise _no_number(np.asarray(X).ravel()[0], 0)
-
-
-def _require_shape(
-    estimator: Any, shape: tuple[int, ...], n_features: int | None, min_rows: int
-) -> None:
-    """Raise where rows or columns are too few, or not those of fit."""
-    owner = type(estimator).__name__
     if shape[0] < min_rows:
         raise ValueError(
             f"Found array with {shape[0]} sample(s) (shape={shape}) while a minimum of "
@@ -308,6 +288,17 @@ def _require_shape(
             f"X has {shape[1]} features, but {owner} is expecting {n_features} "
             "features as input; pass the columns of the training data in their order."
         )
+    return X
+
+
+def _list_as_array(X: Any) -> np.ndarray:
+    try:
+        return np.asarray(X)
+    except ValueError as error:
+        raise ValueError(
+            f"X must have rows of equal length, got a {type(X).__name__} whose rows or "
+            "entries differ; make them equal."
+        ) from error
 
 
 def without_unused(X: Any, used: Callable[[], np.ndarray]) -> Any | None:
@@ -440,9 +431,7 @@ def _check_matrix(estimator: BaseEstimator, X: Any, min_rows: int) -> np.ndarray
             "X must be dense here, but sparse data was passed; use '.toarray()' to "
             "convert it."
         )
-    X = _with_shape(X)
-    if len(X.shape) < 2:
-        _require_two_dimensions(X)
+    X = _as_table(estimator, X, None, min_rows)
     try:
         X = _as_numbers(estimator, X, allow_nd=True)
     except (TypeError, ValueError) as error:
@@ -454,7 +443,6 @@ def _check_matrix(estimator: BaseEstimator, X: Any, min_rows: int) -> np.ndarray
         ) from error
     if X.ndim > 3:
         raise ValueError(f"{MATRIX_FORMS}, got the shape {X.shape}; reshape it so.")
-    _require_shape(estimator, X.shape, None, min_rows)
     return np.asarray(X)
 
 

@@ -30,7 +30,8 @@ def training_kernels(kernels: Any, X: Any, approximate: Any = None) -> list[Kern
         specs = kernels_of_views(kernels, X.names)
     else:
         specs = as_kernels(kernels)
-        _require_text_names(specs, X)
+        if not {*map(type, getattr(X, "columns", ()))} <= {str}:
+            _require_text_names(specs, X)
         for k, kernel in enumerate(specs):
             if callable(kernel.columns):
                 specs[k] = _with_selected_columns(kernel, X)

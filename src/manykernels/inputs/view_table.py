@@ -22,7 +22,7 @@ from manykernels.base.stored import (
     storable,
 )
 from manykernels.base.tables import is_number, table_columns, table_rows
-from manykernels.inputs.views import Source, Views
+from manykernels.inputs.views import Views, ViewSource
 
 
 @dataclass
@@ -251,7 +251,7 @@ class ViewReader:
             has_view = has_view & ~np.isnan(out[:, used]).all(axis=1)
         return out, has_view
 
-    def _places(self, source: Source, v: int) -> np.ndarray:
+    def _places(self, source: ViewSource, v: int) -> np.ndarray:
         """Where the known columns are in a table."""
         known, width = self.columns[v], int(source.table.shape[1])
         if not self.named[v] or source.columns is None:
@@ -283,7 +283,7 @@ class ViewReader:
 
 
 def _numbers(
-    name: str, source: Source, rows: np.ndarray, places: np.ndarray
+    name: str, source: ViewSource, rows: np.ndarray, places: np.ndarray
 ) -> np.ndarray:
     """Some rows and columns of a dense table as numbers; infinity is refused."""
     cells = table_columns(table_rows(source.table, rows), places)
@@ -315,7 +315,7 @@ def _plain(cells: Any) -> Any:
 
 
 def _no_numbers(
-    name: str, source: Source, cells: Any, places: np.ndarray
+    name: str, source: ViewSource, cells: Any, places: np.ndarray
 ) -> ValueError:
     table = np.asarray(_plain(cells), dtype=object)
     for k, column in enumerate(table.T):
@@ -331,12 +331,12 @@ def _no_numbers(
     )
 
 
-def _called(source: Source, place: int) -> str:
+def _called(source: ViewSource, place: int) -> str:
     return repr(place if source.columns is None else source.columns[place])
 
 
 def _sparse_part(
-    name: str, source: Source, has_view: np.ndarray, rows: np.ndarray, picked: Any
+    name: str, source: ViewSource, has_view: np.ndarray, rows: np.ndarray, picked: Any
 ) -> Any:
     """Rows of a sparse table where a view is, empty ones where it is not.
 

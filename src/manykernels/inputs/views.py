@@ -15,7 +15,7 @@ RESERVED = ":@;+*?[]%,="  # have a meaning where kernels are written as text
 
 
 @dataclass(frozen=True)
-class Source:
+class ViewSource:
     """One table as it came, and how its rows are called."""
 
     table: Any
@@ -49,7 +49,7 @@ class Views:
     index : array or None
         Names of the rows; None where they are known by position.
     index_name : str or None
-        What the index is called, where some table says so.
+        Name of the index, where some table has one.
     shape : tuple
         Rows, and columns of all views together.
 
@@ -173,9 +173,9 @@ def are_views(X: Any) -> bool:
     >>> are_views([np.ones((2, 1)), np.ones((2, 3))])
     True
     """
-    if sp.issparse(X):  # one sort of which is a mapping
+    if isinstance(X, np.ndarray) or sp.issparse(X):  # dok_matrix is a mapping
         return False
-    if isinstance(X, Views | Mapping) or is_annotated(X):
+    if isinstance(X, Views | Mapping) or hasattr(X, "obs_names"):
         return True
     if isinstance(X, list | tuple):
         return len(X) > 0 and all(len(getattr(one, "shape", ())) == 2 for one in X)
@@ -192,7 +192,7 @@ def as_views(X: Any) -> Views:
     return X if isinstance(X, Views) else Views(X)
 
 
-def read_sources(tables: Any, layers: Any = None) -> dict[str, Source]:
+def read_sources(tables: Any, layers: Any = None) -> dict[str, ViewSource]:
     """One source per view, from any of the forms that views come in."""
     if isinstance(tables, Views):
         return tables.sources
@@ -233,7 +233,7 @@ def _by_view(layers: Any, named: Mapping[Any, Any]) -> dict[Any, Any]:
     return chosen
 
 
-def _check_names(named: Mapping[Any, Source]) -> None:
+def _check_names(named: Mapping[Any, ViewSource]) -> None:
     if not named:
         raise ValueError("views must hold at least one table, got none; pass one.")
     for name in named:
@@ -245,7 +245,7 @@ def _check_names(named: Mapping[Any, Source]) -> None:
             )
 
 
-def _source(name: Any, table: Any, layer: Any = None) -> Source:
+def _source(name: Any, table: Any, layer: Any = None) -> ViewSource:
     """A table of two dimensions, with the names that it brings along."""
     if is_annotated(table):
         return _annotated(name, table, layer)
@@ -256,10 +256,12 @@ def _source(name: Any, table: Any, layer: Any = None) -> Source:
         )
     table = _as_table(name, table)
     if sp.issparse(table):
-        return Source(sp.csr_array(table))
+        return ViewSource(sp.csr_array(table))
     columns = getattr(table, "columns", None)
     ids = getattr(table, "index", None)
-    return Source(table, ids, None if columns is None else _column_names(name, columns))
+    return ViewSource(
+        table, ids, None if columns is None else _column_names(name, columns)
+    )
 
 
 def _as_table(name: Any, table: Any) -> Any:
@@ -312,7 +314,7 @@ def _levels(frame: Any) -> dict[Any, Any]:
     return found
 
 
-def _annotated(name: Any, data: Any, layer: Any) -> Source:
+def _annotated(name: Any, data: Any, layer: Any) -> ViewSource:
     """X or a layer of AnnData, with the names of observations and variables."""
     if hasattr(data, "mod"):
         raise TypeError(
@@ -326,7 +328,7 @@ def _annotated(name: Any, data: Any, layer: Any) -> Source:
         )
     table = data.X if layer is None else data.layers[layer]
     table = sp.csr_array(table) if sp.issparse(table) else np.asarray(table)
-    return Source(
+    return ViewSource(
         _as_table(name, table), data.obs_names, _column_names(name, data.var_names)
     )
 
@@ -335,7 +337,7 @@ def _annotated(name: Any, data: Any, layer: Any) -> Source:
 
 
 def align(
-    sources: Mapping[str, Source], rows: Any = None
+    sources: Mapping[str, ViewSource], rows: Any = None
 ) -> tuple[np.ndarray | None, dict[str, np.ndarray]]:
     """Names of the rows, and where each is in every table: -1 where it is not."""
     if not any(has_index(source.ids) for source in sources.values()):
@@ -374,12 +376,12 @@ def names_of(rows: Any) -> np.ndarray:
     return np.asarray(rows)
 
 
-def _by_position(sources: Mapping[str, Source], rows: Any) -> dict[str, np.ndarray]:
+def _by_position(sources: Mapping[str, ViewSource], rows: Any) -> dict[str, np.ndarray]:
     counts = {name: int(source.table.shape[0]) for name, source in sources.items()}
     if len(set(counts.values())) > 1:
-        told = ", ".join(f"{n} in {name!r}" for name, n in counts.items())
+        sizes = ", ".join(f"{n} in {name!r}" for name, n in counts.items())
         raise ValueError(
-            f"views without an index must have the same number of rows, got {told}; "
+            f"views without an index must have the same number of rows, got {sizes}; "
             "pass data frames whose index names the rows, or rows of NaN for samples "
             "that lack a view."
         )

@@ -65,7 +65,7 @@ def return_as_input_type(method: PredictMethod) -> PredictMethod:
         if is_partitioned(X):
             return room("distributed").lazily(method, self, X)
         result = method(self, X, *others, **options)
-        if not (is_foreign(X) and get_config()["array_api_dispatch"]):
+        if not (get_config()["array_api_dispatch"] and is_foreign(X)):
             return result
         if result.dtype.kind not in "biuf":
             return result
@@ -103,11 +103,13 @@ def from_other_libraries(values: Any) -> Any:
     >>> from_other_libraries({"a": np.ones(2)})
     {'a': array([1., 1.])}
     """
+    if values is None or isinstance(values, np.ndarray):
+        return values
     if type(values) is dict:
         return {key: from_other_libraries(value) for key, value in values.items()}
     if type(values) in (list, tuple) and any(map(is_foreign, values)):
         return [from_other_libraries(value) for value in values]
-    if not is_foreign(values):
+    if not (hasattr(values, "__dlpack__") and hasattr(values, "device")):
         return values
     known = hasattr(values, "detach") or hasattr(values, "get")  # PyTorch, CuPy
     return to_numpy(values) if known else np.from_dlpack(values)

@@ -20,12 +20,12 @@ from manykernels.kernels import reads_matrices
 from manykernels.mkl.models.model import BlockModel
 from manykernels.solvers import Expansion, InterruptedFitWarning, Problem
 
-LOG_RANGE = (-6.0, 6.0)
+LOG_TEMPERATURE_RANGE = (-6.0, 6.0)
 ENOUGH_ROWS = 1500  # for one number: on MNIST, more change the log loss by 1 %
 MOST_NEIGHBORS = 1000  # support rows that may stand in for another
 HELD_VALUES = 1 << 22  # of a combined kernel, kept to be used twice
 JITTERS = (1e-6, 1e-4, 1e-2)  # of the mean diagonal, as kernels may be singular
-SAME = 1e-6  # of the diagonals: what rounding makes of a distance of zero
+SAME_POINT_RTOL = 1e-6  # of the diagonals: what rounding makes of a distance of zero
 Labels = NDArray[np.int64]
 
 
@@ -62,12 +62,13 @@ class TrainingScores:
             compared = found[place[rows] >= 0]
         else:
             found, compared = scores[rows], scores[support]
+        # A copy of a support row counts as one; only rows that score alike can be.
         idle = np.flatnonzero(place[rows] < 0)
-        doubtful = rows[idle[_scored_alike(found[idle], compared)]]
-        place[doubtful] = _copied(problem, model.weights, doubtful, support)
-        return cls(
-            found, problem.target[rows], problem.sample_weight[rows], place[rows]
-        )
+        doubtful = rows[idle[_possible_copies(found[idle], compared)]]
+        if len(doubtful):
+            place[doubtful] = _copied(problem, model.weights, doubtful, support)
+        target, weight = problem.target[rows], problem.sample_weight[rows]
+        return cls(found, target, weight, place[rows])
 
     def unseen(self, own_parts: Array) -> Array:
         """Scores as if each row, with its copies, had been left out.
@@ -85,10 +86,10 @@ class TrainingScores:
         return fit_temperature(self.unseen(own_parts), self.target, self.weight)
 
 
-def _scored_alike(scores: Array, known: Array) -> Index:
+def _possible_copies(scores: Array, known: Array) -> Index:
     """Rows of `scores` that are in `known` as well, up to rounding, and some others.
 
-    Copies score alike, and so do rows at the same margins: the kernels have to tell.
+    Copies score alike, and so do rows at the same margins: kernels distinguish them.
     """
     if not scores.size or not known.size:
         return np.empty(0, dtype=np.intp)
@@ -98,13 +99,11 @@ def _scored_alike(scores: Array, known: Array) -> Index:
     near = [
         np.abs(others[np.clip(after - k, 0, len(others) - 1)] - marks) for k in (0, 1)
     ]
-    return np.flatnonzero(np.minimum(*near) <= SAME * np.abs(others).max())
+    return np.flatnonzero(np.minimum(*near) <= SAME_POINT_RTOL * np.abs(others).max())
 
 
 def _copied(problem: Problem, weights: Array, rows: Index, support: Index) -> Index:
     """For each row the first support row that it is a copy of, by position; or -1."""
-    if not len(rows):
-        return rows
     gram = problem.bank.combine_between(weights, rows, support)
     diagonal, target = problem.bank.diagonals() @ weights, problem.target
     alike = target[rows][:, None] == target[support]
@@ -115,7 +114,7 @@ def _copied(problem: Problem, weights: Array, rows: Index, support: Index) -> In
 def _same_points(gram: Array, diagonal: Array, others: Array) -> NDArray[np.bool_]:
     """Which pairs of a kernel matrix are at distance zero, up to rounding."""
     sums = diagonal[:, None] + others
-    return np.asarray(sums - 2.0 * gram <= SAME * sums)
+    return np.asarray(sums - 2.0 * gram <= SAME_POINT_RTOL * sums)
 
 
 @dataclass
@@ -178,7 +177,7 @@ def calibrate_later(
     try:
         if not keeps_rows:
             with one_blas_thread():  # thin products
-                return Temperature(None, *_while_at_hand(problem, found, scores))
+                return Temperature(None, *_keep_for_calibration(problem, found, scores))
         training = TrainingScores.of(problem, found, scores=scores)
     except KeyboardInterrupt:
         return Temperature(uncalibrated())
@@ -186,7 +185,7 @@ def calibrate_later(
     return Temperature(None, training, None, model, labels)
 
 
-def _while_at_hand(
+def _keep_for_calibration(
     problem: Problem, found: Expansion, scores: Array | None
 ) -> tuple[TrainingScores, Neighbors]:
     """What calibration takes from the kernels, combined once where that is little."""
@@ -333,7 +332,7 @@ def fit_temperature(scores: Array, target: Labels, weight: Array) -> float:
         shares = softmax(excess * np.exp(-log_t), axis=1)
         return float(weight @ np.einsum("ik,ik->i", shares, excess))
 
-    coldest, hottest = LOG_RANGE
+    coldest, hottest = LOG_TEMPERATURE_RANGE
     if slope(coldest) <= 0.0:  # the surer the better
         return float(np.exp(coldest))
     if slope(hottest) >= 0.0:

@@ -9,7 +9,7 @@ from manykernels.banks import Storage
 from manykernels.base.machine import parse_bytes
 from manykernels.device import read_device
 from manykernels.inputs.parameters import (
-    MODERATE,
+    LARGEST_PENALTY,
     ClassWeights,
     FileName,
     Flag,
@@ -70,12 +70,12 @@ TIME_SOLVERS: Mapping[str, Callable[..., Any]] = {
     "dual_ascent": RegressionAscent,
 }
 # What `max_iter` is called by solvers that count passes.
-PASSES = {"obscure": "batch_passes", "pegasos": "passes"}
+PASS_LIMITS = {"obscure": "batch_passes", "pegasos": "passes"}
 
-RIVALS = ", or a rival such as manykernels.compare.SimpleMKL()"
+RIVALS_HINT = ", or a rival such as manykernels.compare.SimpleMKL()"
 
 EXPONENT = Number(1.0, 2.0, low_ok=True)
-PENALTY = Number(largest=MODERATE)
+PENALTY = Number(largest=LARGEST_PENALTY)
 SHARED: Rules = {
     "C": PENALTY,
     "p": EXPONENT,
@@ -98,7 +98,7 @@ CLASSIFIER: Rules = {
     **PLACED,
     "class_weight": ClassWeights(optional=True),
     "loss": OneOf(*CLASS_LOSSES, method="make_feasible"),
-    "solver": OneOf(*CLASS_SOLVERS, method="solve", hint=RIVALS),
+    "solver": OneOf(*CLASS_SOLVERS, method="solve", hint=RIVALS_HINT),
 }
 REGRESSOR: Rules = {
     **SHARED,

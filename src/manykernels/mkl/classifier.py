@@ -28,7 +28,6 @@ from manykernels.inputs.parameters import (
     check_parameters,
     draw_seed,
 )
-from manykernels.inputs.table import require_finite_scores
 from manykernels.inputs.wrappers import (
     is_partitioned,
     return_as_input_type,
@@ -39,7 +38,7 @@ from manykernels.mkl.calibration import Temperature, calibrate_later, uncalibrat
 from manykernels.mkl.choices import CLASS_LOSSES, CLASS_SOLVERS, CLASSIFIER
 from manykernels.mkl.estimator import MKLEstimator, row_weight
 from manykernels.mkl.models.model import SupportLabels
-from manykernels.mkl.models.nugget import fitted_model
+from manykernels.mkl.models.nugget_model import fitted_model
 from manykernels.mkl.stream import (
     OnlineEpoch,
     OnlineSettings,
@@ -113,7 +112,7 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         "memmap" in a file, "on_demand" nowhere, "features" or "sparse" in a form of
         their own, "float64" or "gram:float16" in a precision other than float32, see
         :class:`manykernels.Storage`. Certificates and predictions are float64; those
-        of float16 speak of the rounded kernels.
+        of float16 are those of the rounded kernels.
     memory_limit : int or str, optional
         Bytes, or text such as "4GB", that kernels may take; by default most of the
         free memory.
@@ -261,12 +260,12 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         if is_partitioned(X):
             return room("distributed").fit(self, X, y, sample_weight)
         data = self._read(X, y, sample_weight)
-        problem = self._problem(data, float(self.p), float(self.C))
+        problem = data.problem(float(self.p), float(self.C))
         start = None
-        if np.array_equal(data.targets.classes, getattr(self, "classes_", ())):
+        same = np.array_equal(data.targets.classes, getattr(self, "classes_", ()))
+        if self.warm_start and same:
             start = self._warm_start(data.kernels, problem)
-        result = self._solve(data, problem, start)
-        return self._finish(data, problem, result)
+        return self._finish(data, problem, self._solve(data, problem, start))
 
     def _read_targets(
         self, n_rows: int, y: Any, sample_weight: Any, classes: Any = None
@@ -338,8 +337,9 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         rows = self._read_targets(count_rows(X), y, sample_weight, classes)
         if first:
             weight = row_weight(count_rows(X), rows.kept, sample_weight)
-            data = (self._prepare(X, weight), rows.kept, seed, weight)
-            kernels = self._fit_kernels(specs, *data, settings.storage)
+            X = self._prepare(X, weight)
+            # Online steps are not certified to a gap: float32 always suffices.
+            kernels, _ = self._fit_kernels(specs, X, rows.kept, weight, seed, bound=0.0)
             step = OnlineStep.first(kernels, rows, settings)
         else:
             known = self._model.without_nugget
@@ -361,8 +361,7 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         return self._decision(X)
 
     def _decision(self, X: Any) -> np.ndarray:
-        self._require_fitted()
-        scores = require_finite_scores(self._evaluate(X, "scores", len(self.classes_)))
+        scores = self._evaluate(X)
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
     @return_as_input_type
@@ -402,9 +401,7 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         Shape (n, n_kernels, n_classes), or (n, n_kernels) for two classes; the sum
         over the kernels is the decision function.
         """
-        self._require_fitted()
-        n_results = len(self.classes_) * len(self.kernel_names_)
-        parts = self._evaluate(X, "block_scores", n_results)
+        parts = self._evaluate(X, "block_scores")
         return parts[..., 1] - parts[..., 0] if len(self.classes_) == 2 else parts
 
     def _online_settings(self, n_classes: int) -> OnlineSettings:

@@ -10,7 +10,13 @@ from manykernels.inputs.parameters import Rules
 from manykernels.inputs.wrappers import rollback_on_error
 from manykernels.mkl.choices import CLASSIFIER
 from manykernels.mkl.classifier import MKLClassifier
-from manykernels.mkl.search import SEARCHED, Grid, SearchMixin, make_folds, search_rules
+from manykernels.mkl.search import (
+    SEARCH_FIELDS,
+    Grid,
+    SearchMixin,
+    make_folds,
+    search_rules,
+)
 
 
 class MKLClassifierCV(SearchMixin, MKLClassifier):
@@ -65,7 +71,7 @@ feature_names_in_ : see MKLClassifier
     10.0
     """
 
-    _stored: ClassVar[Fields] = {**MKLClassifier._stored, **SEARCHED}
+    _stored: ClassVar[Fields] = {**MKLClassifier._stored, **SEARCH_FIELDS}
     _rules: ClassVar[Rules] = search_rules(CLASSIFIER)
 
     def __init__(
@@ -135,18 +141,14 @@ feature_names_in_ : see MKLClassifier
         """
         grid = Grid.of(self.ps, self.Cs)
         X, y, sample_weight, groups = self._match(X, y, sample_weight, groups)
-        data = self._read(X, y, sample_weight)
+        data = self._read(X, y, sample_weight, max(grid.Cs))
         labels = data.targets
         folds = make_folds(self.cv, labels.target, groups, labels.kept, True)
         ((p, C),) = self._choose(grid, data, folds, sample_weight is not None)
         if self.refit:
-            problem = self._problem(data, p, C)
-            result = self._solve(data, problem)
-            self._finish(data, problem, result)
+            problem = data.problem(p, C)
+            self._finish(data, problem, self._solve(data, problem))
         return self
-
-    def _largest_C(self) -> float:
-        return max(Grid.of(self.ps, self.Cs).Cs)
 
     @property
     def partial_fit(self) -> Any:  # type: ignore[override]

@@ -35,14 +35,18 @@ from manykernels.inputs.parameters import (
     draw_seed,
     seeded,
 )
-from manykernels.inputs.table import READING_FIELDS, RowsEstimator
+from manykernels.inputs.table import (
+    READING_FIELDS,
+    RowsEstimator,
+    require_finite_scores,
+)
 from manykernels.kernels import Kernel, KernelSet, reads_matrices
 from manykernels.kernels.base import OutOfRangeError
-from manykernels.mkl.choices import PASSES
-from manykernels.mkl.models.device import on_device
+from manykernels.mkl.choices import PASS_LIMITS
+from manykernels.mkl.models.device_model import on_device
 from manykernels.mkl.models.model import BlockModel, FeatureModel, bytes_at_a_time
-from manykernels.mkl.models.nugget import NuggetModel
-from manykernels.mkl.reads import Presence, kernel_views, presence
+from manykernels.mkl.models.nugget_model import NuggetModel
+from manykernels.mkl.reads import KernelPresence, kernel_views, presence
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Auto, Expansion, Problem, SolveResult
 from manykernels.solvers.loop import require_whole
@@ -72,7 +76,7 @@ class BankRecipe:
         return bank
 
 
-class Training(NamedTuple):
+class FitData(NamedTuple):
     """Everything that an estimator learns from."""
 
     kernels: KernelSet
@@ -80,6 +84,11 @@ class Training(NamedTuple):
     targets: Any  # Labels, Values or Times
     seed: int  # of everything random in this fit
     recipe: BankRecipe  # of the bank
+
+    def problem(self, p: float, C: float) -> Problem:
+        """The problem to solve, for an exponent and a weight of the losses."""
+        problem: Problem = self.targets.problem(self.bank, LpGroupNorm(p), C)
+        return problem
 
 
 class MKLEstimator(Saved, RowsEstimator):
@@ -102,95 +111,99 @@ class MKLEstimator(Saved, RowsEstimator):
         **READING_FIELDS,
     }
 
-    def _read(self, X: Any, y: Any, sample_weight: Any) -> Training:
-        """Check all there is to check, and compute the kernels."""
+    def _read(
+        self, X: Any, y: Any, sample_weight: Any, largest_C: float | None = None
+    ) -> FitData:
+        """Read the rows and compute the kernels, precise enough for the largest C."""
         check_parameters(self, self._rules)
         device = self._open_device()
+        # 1) rows in one order, numbers checked, targets of the rows that count
         X, y, sample_weight = self._match(X, y, sample_weight)
         specs = self._specs(X)
         X = self._read_training(X, specs, min_rows=2)
-        seed = draw_seed(self.random_state)
         targets = self._read_targets(count_rows(X), y, sample_weight)
-        storage = Storage.of(self.storage, self._precision)
+        # Class weights are not among these weights: views are scaled without them.
         weight = row_weight(count_rows(X), targets.kept, sample_weight)
-        data = (specs, self._prepare(X, weight), targets.kept, seed, weight)
-        kernels = self._fit_kernels(*data, storage, device)
-        largest = targets.weight.max()
-        precise = Storage.of(self.storage, "float64")  # unless the user chose
-        if storage != precise and self._rounding(kernels, largest) > self.tol:
-            storage, kernels = precise, self._fit_kernels(*data, precise, device)
+        X = self._prepare(X, weight)
+        # 2) kernels
+        seed = draw_seed(self.random_state)
+        largest = float(self.C if largest_C is None else largest_C)
+        bound = largest * float(targets.weight.max())
+        data = (specs, X, targets.kept, weight)
+        kernels, storage = self._fit_kernels(*data, seed, bound, device)
+        # 3) their values, where they are to be stored
         with reporting.shown_log() if self.verbose else nullcontext():
             reporting.warn_if_long(kernels, device)
             nugget = None
             if getattr(self, "nugget", None) is not None:
                 nugget = weight[targets.kept]
             recipe = BankRecipe(kernels, storage, self.memory_limit, nugget)
-            defer = getattr(self, "checkpoint", None) is None
-            bank = recipe.build(device, defer)
-        return Training(kernels, bank, targets, seed, recipe)
+            bank = recipe.build(device, getattr(self, "checkpoint", None) is None)
+        return FitData(kernels, bank, targets, seed, recipe)
 
     def _fit_kernels(
         self,
         specs: list[Kernel],
         X: Any,
         kept: np.ndarray,
-        seed: int,
         weight: np.ndarray,
-        storage: Storage,
+        seed: int,
+        bound: float,
         device: Device | None = None,
-    ) -> KernelSet:
-        """Kernels on the kept rows; only given matrices need the others' columns."""
-        if not reads_matrices(specs) and len(kept) < len(weight):
-            X, weight = X[kept], weight[kept]
-        fit = partial(
-            KernelSet.fit,
-            specs,
-            X,
-            sample_weight=weight,
-            feature_names=getattr(self, "feature_names_in_", None),
-            psd=self.psd,
-            random_state=seed,
-            device=where_features_fit(
-                device, specs, len(weight), storage, self.memory_limit
-            ),
-        )
-        try:
-            kernels = fit(dtype=storage.working_dtype)
-        except OutOfRangeError:
-            kernels = fit(dtype=np.float64)
-        return kernels.take(kept) if len(kept) < kernels.n_train else kernels
+    ) -> tuple[KernelSet, Storage]:
+        """Kernels on the kept rows, and how to store their values.
 
-    def _rounding(self, kernels: KernelSet, largest_weight: float) -> float:
-        """What float32 leaves uncertain of a row's score, at its largest coefficient.
-
-        Scores are of the order of one, so this stands for a relative gap as well.
+        `bound` is the largest dual coefficient that a row may have.
         """
-        largest = self._largest_C() * float(largest_weight)
-        return FLOAT32_ROUNDING * largest * float(kernels.diagonals().max())
-
-    def _largest_C(self) -> float:
-        return float(self.C)
-
-    def _problem(self, data: Training, p: float, C: float) -> Problem:
-        return data.targets.problem(data.bank, LpGroupNorm(p), C)
+        if not reads_matrices(specs) and len(kept) < len(weight):
+            X, weight = X[kept], weight[kept]  # matrices need the others' columns
+        precise = Storage.of(self.storage, "float64")  # unless the user chose
+        for default in (self._precision, "float64"):
+            storage = Storage.of(self.storage, default)
+            fit = partial(
+                KernelSet.fit,
+                specs,
+                X,
+                sample_weight=weight,
+                feature_names=getattr(self, "feature_names_in_", None),
+                psd=self.psd,
+                random_state=seed,
+                device=where_features_fit(
+                    device, specs, len(weight), storage, self.memory_limit
+                ),
+            )
+            try:
+                kernels = fit(dtype=storage.working_dtype)
+            except OutOfRangeError:
+                kernels = fit(dtype=np.float64)
+            if len(kept) < kernels.n_train:
+                kernels = kernels.take(kept)
+            if storage == precise:
+                break
+            # Scores are of the order of one: what float32 leaves uncertain of the score
+            # of a row with the largest coefficient stands for a relative gap as well.
+            if FLOAT32_ROUNDING * bound * float(kernels.diagonals().max()) <= self.tol:
+                break
+        return kernels, storage
 
     def _solve(
-        self, data: Training, problem: Problem, start: Expansion | None = None
+        self, data: FitData, problem: Problem, start: Expansion | None = None
     ) -> SolveResult:
         """The best model that the solver finds."""
-        solver = self._make_solver(data.seed)
-        # Solvers from elsewhere need not know about checkpoints.
-        path = getattr(self, "checkpoint", None)
-        saved = open_checkpoint(
-            path, data.kernels, problem, solver, seed=self.random_state
-        )
-        options = {} if saved is None else {"checkpoint": saved}
-        callback = self.callback
+        solver, callback = self._make_solver(data.seed), self.callback
+        saved, options = None, {}
+        if getattr(self, "checkpoint", None) is not None:
+            path, seed = self.checkpoint, self.random_state
+            saved = open_checkpoint(path, data.kernels, problem, solver, seed=seed)
+            # Solvers of other packages need not know about checkpoints.
+            options = {"checkpoint": saved}
         if self.verbose:
             callback = reporting.progress_callback(1, self.tol, callback)
         shown = reporting.shown_log() if self.verbose else nullcontext()
-        with shown, self._out_of_memory_errors():
-            result = solver.solve(problem, start, callback, **options)
+        device = self._open_device()
+        full = nullcontext() if device is None else device.said_when_full()
+        with shown, full:
+            result: SolveResult = solver.solve(problem, start, callback, **options)
         if saved is not None and saved.resumed:
             result = certified_anew(problem, result, getattr(solver, "tol", self.tol))
         if not result.converged:
@@ -206,12 +219,12 @@ class MKLEstimator(Saved, RowsEstimator):
             return seeded(self.solver, rng)
         limit = {}
         if self.max_iter is not None:
-            limit = {PASSES.get(self.solver, "max_iter"): self.max_iter}
+            limit = {PASS_LIMITS.get(self.solver, "max_iter"): self.max_iter}
         return self._solvers[self.solver](tol=self.tol, random_state=rng, **limit)
 
     def _warm_start(self, kernels: KernelSet, problem: Problem) -> Expansion | None:
-        """The earlier solution as a start, if it speaks of as many rows and kernels."""
-        if not self.warm_start or not hasattr(self, "_model"):
+        """The earlier solution as a start, if rows, kernels and outputs are as many."""
+        if not hasattr(self, "_model"):
             return None
         known, n_outputs = self._model.kernels, self._model.coef.shape[1]
         if not (
@@ -248,7 +261,7 @@ class MKLEstimator(Saved, RowsEstimator):
         ----------
         path : str or path
         X, y : as in `fit`, optional
-            Rows that the model has not seen. Without them the report speaks of weights
+            Rows that the model has not seen. Without them the report shows weights
             and convergence only.
         sample_weight : array of shape (n,), optional
         title : str, optional
@@ -271,21 +284,26 @@ class MKLEstimator(Saved, RowsEstimator):
             return ""
         return str(room("report").model_card(self))
 
-    def _evaluate(self, X: Any, evaluate: str, n_results: int) -> np.ndarray:
-        """A method of the model at new rows, in blocks that keep to the memory limit.
-
-        There are `n_results` numbers per row, held up to four times: in parts, put
-        together, and what is made of them. A table of other numbers is copied first.
-        """
-        table = self._check_new(X)
+    def _evaluate(self, X: Any, method: str = "scores") -> np.ndarray:
+        """A method of the model at new rows, in blocks within the memory limit."""
+        if "dual_coef_" not in vars(self):  # asking for tags takes microseconds
+            check_is_fitted(self, "dual_coef_")
+        table, device = self._check_new(X), self._open_device()
+        n_results = self.dual_coef_.shape[-1]
+        if method == "block_scores":
+            n_results *= len(self.kernel_names_)
+        # A table of other numbers was copied. Results are held up to four times: in
+        # parts, put together, and what is made of them.
         copied = 0 if table is X else int(getattr(table, "nbytes", 0))
         kept = copied + 32 * n_results * int(getattr(table, "shape", [0])[0])
         block_bytes = bytes_at_a_time(self.memory_limit, kept)
-        run = getattr(self._evaluated(), evaluate)
-        with self._out_of_memory_errors():
-            tables = self._new_parts(table, block_bytes)
-            parts = [run(part, block_bytes) for part in tables]
-        return np.asarray(parts[0] if len(parts) == 1 else np.concatenate(parts))
+        model = self._model if device is None else on_device(self._model, device)
+        run, parts = getattr(model, method), []
+        with nullcontext() if device is None else device.said_when_full():
+            for part in self._new_parts(table, block_bytes):
+                parts.append(run(part, block_bytes))
+        results = np.asarray(parts[0] if len(parts) == 1 else np.concatenate(parts))
+        return require_finite_scores(results) if method == "scores" else results
 
     @property
     def kernel_views_(self) -> list[str]:
@@ -293,19 +311,14 @@ class MKLEstimator(Saved, RowsEstimator):
         self._require_fitted()
         return kernel_views(self, self._model.kernels, self.kernel_names_)
 
-    def kernel_presence(self, X: Any) -> Presence:
-        """Which rows have what each kernel reads, and how rows are stretched for it.
+    def kernel_presence(self, X: Any) -> KernelPresence:
+        """Which rows have what each kernel reads, and how rows are rescaled for it.
 
         `has`, of shape (n, n_kernels), is False where a row lacks a view; `stretch`, of
         shape (n,), is what `missing="rescale"` multiplies the row with.
         """
         self._require_fitted()
         return presence(self, X)
-
-    def _evaluated(self) -> Any:
-        """The model where predictions are computed."""
-        device = self._open_device()
-        return self._model if device is None else on_device(self._model, device)
 
     def _fitted_values(self) -> dict[str, Any]:
         if self._preparation is not None:
@@ -327,9 +340,7 @@ class MKLEstimator(Saved, RowsEstimator):
         self.dual_coef_ = self._model.coef
 
     def _require_fitted(self) -> None:
-        # Tags are worth their microseconds only where there is something to say.
-        if "dual_coef_" not in vars(self):
-            check_is_fitted(self, "dual_coef_")
+        check_is_fitted(self, "dual_coef_")
 
     def _restored(self) -> None:
         kernels = self._model.kernels
@@ -374,7 +385,7 @@ class MKLEstimator(Saved, RowsEstimator):
 
 
 def row_weight(n_rows: int, kept: np.ndarray, sample_weight: Any) -> np.ndarray:
-    """Weights of all rows, zero for those that are not kept."""
+    """Sample weights of all rows, zero for those that are not kept."""
     weight = np.zeros(n_rows)
     given = 1.0 if sample_weight is None else sample_weight
     weight[kept] = np.broadcast_to(np.asarray(given, dtype=float), n_rows)[kept]

@@ -21,7 +21,7 @@ from manykernels.solvers import Problem
 from manykernels.solvers.regression.ridge import held_out_residuals
 from manykernels.targets import Labels, Values
 
-TASKS = ("auto", "classification", "regression")
+RANKING_TASKS = ("auto", "classification", "regression")
 
 
 class KernelRank(NamedTuple):
@@ -78,12 +78,12 @@ def rank_kernels(
     >>> [rank.name for rank in rank_kernels(X, y, "rbf@0; rbf@1; rbf@2; rbf@3")][-1]
     'rbf@1'
     """
-    OneOf(*METHODS).check("method", method)
+    OneOf(*RANKING_METHODS).check("method", method)
     C = require_number("C", C, 0.0)
     X, y, fitted = fitted_kernels(X, y, kernels, psd, random_state)
     goal = _goal(X, y, task)
     bank = build_bank(fitted, storage, memory_limit)
-    scores = METHODS[method](bank, goal, C)
+    scores = RANKING_METHODS[method](bank, goal, C)
     order = np.lexsort([-column for column in scores.T[::-1]])
     return [KernelRank(bank.names[f], float(scores[f, 0]), int(f)) for f in order]
 
@@ -99,7 +99,7 @@ def kernel_alignments(
 ) -> np.ndarray:
     """Centered alignment between all pairs of kernels, shape (n_kernels, n_kernels).
 
-    Kernels with an alignment near 1 tell the same story; one of them may go.
+    Kernels with an alignment near 1 hold the same information; one may go.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def fitted_kernels(
 
 
 def _goal(X: Any, y: Any, task: str) -> _Goal:
-    OneOf(*TASKS).check("task", task)
+    OneOf(*RANKING_TASKS).check("task", task)
     if task == "auto" and y is not None:
         labels = type_of_target(y) in ("binary", "multiclass")
         task = "classification" if labels else "regression"
@@ -189,7 +189,7 @@ def _accuracy(goal: _Goal, predicted: np.ndarray) -> float:
     return float(np.mean(np.argmax(scores, axis=1) == goal.labels))
 
 
-METHODS: dict[str, Callable[[Bank, _Goal, float], np.ndarray]] = {
+RANKING_METHODS: dict[str, Callable[[Bank, _Goal, float], np.ndarray]] = {
     "alignment": _aligned,
     "loo": _left_out,
 }

@@ -14,7 +14,7 @@ from manykernels.kernels import KernelSet, select_columns
 from manykernels.kernels.columns import write_columns
 
 
-class Presence(NamedTuple):
+class KernelPresence(NamedTuple):
     """Rows that have what each kernel reads, and what they are multiplied with."""
 
     has: np.ndarray  # (rows, kernels) of booleans
@@ -30,12 +30,12 @@ def kernel_views(estimator: Any, fitted: KernelSet, names: Sequence[str]) -> lis
     return [*_owners(estimator, fitted), *names[fitted.n_kernels :]]
 
 
-def presence(model: Any, X: Any) -> Presence:
+def presence(model: Any, X: Any) -> KernelPresence:
     """Everything is there unless rows lack views; a nugget reads none."""
     reader = model._reader
     n_rows = _count_rows(model, X) if reader is None else len(as_views(X))
     shape = (n_rows, len(model.kernel_names_))
-    everywhere = Presence(np.ones(shape, dtype=bool), np.ones(n_rows))
+    everywhere = KernelPresence(np.ones(shape, dtype=bool), np.ones(n_rows))
     if reader is None:
         return everywhere
     table = reader.read(as_views(X), model._used(reader.no_rows))

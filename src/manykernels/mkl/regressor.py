@@ -26,7 +26,6 @@ from manykernels.inputs.reporting import (
     shown_log,
     warn_unless_converged,
 )
-from manykernels.inputs.table import require_finite_scores
 from manykernels.inputs.wrappers import (
     is_partitioned,
     return_as_input_type,
@@ -35,12 +34,12 @@ from manykernels.inputs.wrappers import (
 from manykernels.kernels import KernelSet
 from manykernels.mkl.choices import REGRESSOR, VALUE_LOSSES, VALUE_SOLVERS
 from manykernels.mkl.estimator import (
+    FitData,
     MKLEstimator,
-    Training,
     side_by_side,
     solve_each,
 )
-from manykernels.mkl.models.nugget import fitted_model
+from manykernels.mkl.models.nugget_model import fitted_model
 from manykernels.solvers import Epoch, Expansion, Problem, SolveResult
 from manykernels.targets import Values
 
@@ -238,8 +237,9 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
         if is_partitioned(X):
             return room("distributed").fit(self, X, y, sample_weight)
         data = self._read(X, y, sample_weight)
-        problem = self._problem(data, float(self.p), float(self.C))
-        start = self._warm_start(data.kernels, problem)
+        problem, start = data.problem(float(self.p), float(self.C)), None
+        if self.warm_start:
+            start = self._warm_start(data.kernels, problem)
         if self.per_target_weights:
             results = self._solve_each(data, problem, start)
             return self._store_each(data, results)
@@ -263,13 +263,15 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
         return loss(*(getattr(self, name) for name in parameters))
 
     def _solve_each(
-        self, data: Training, problem: Problem, start: Expansion | None = None
+        self, data: FitData, problem: Problem, start: Expansion | None = None
     ) -> list[SolveResult]:
         """One result per target, each with kernel weights of its own."""
         solver = self._make_solver(data.seed)
         callback = progress_callback(self.verbose, self.tol, self.callback)
         shown = shown_log() if self.verbose else nullcontext()
-        with shown, self._out_of_memory_errors():
+        device = self._open_device()
+        full = nullcontext() if device is None else device.said_when_full()
+        with shown, full:
             results = solve_each(solver, problem, start, callback)
         for result in results:
             warn_unless_converged(solver, result)
@@ -280,9 +282,7 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
     @return_as_input_type
     def predict(self, X: Any) -> np.ndarray:
         """Predicted values, of shape (n,) or (n, n_targets) as y was."""
-        self._require_fitted()
-        scores = self._evaluate(X, "scores", self._model.coef.shape[1])
-        scores = require_finite_scores(scores) + np.atleast_1d(self.intercept_)
+        scores = self._evaluate(X) + np.atleast_1d(self.intercept_)
         return scores[:, 0] if np.ndim(self.intercept_) == 0 else scores
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -296,9 +296,7 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
         Shape (n, n_kernels) or (n, n_kernels, n_targets) as y was; the sum over the
         kernels, plus `intercept_`, is the prediction.
         """
-        self._require_fitted()
-        n_results = self._model.coef.shape[1] * len(self.kernel_names_)
-        parts = self._evaluate(X, "block_scores", n_results)
+        parts = self._evaluate(X, "block_scores")
         return parts[..., 0] if np.ndim(self.intercept_) == 0 else parts
 
     def _warm_start(self, kernels: KernelSet, problem: Problem) -> Expansion | None:
@@ -317,7 +315,7 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
             )
 
     def _finish(
-        self, data: Training, problem: Problem, result: SolveResult
+        self, data: FitData, problem: Problem, result: SolveResult
     ) -> MKLRegressor:
         """Fitted attributes from the solution of a problem."""
         self.objective_: Any = result.objective
@@ -326,14 +324,14 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
         self.n_iter_ = len(result.history)
         return self._store_model(data, result.model)
 
-    def _store_each(self, data: Training, results: list[SolveResult]) -> MKLRegressor:
+    def _store_each(self, data: FitData, results: list[SolveResult]) -> MKLRegressor:
         self.objective_ = np.array([result.objective for result in results])
         self.duality_gap_ = np.array([result.duality_gap for result in results])
         self.history_ = [result.history for result in results]
         self.n_iter_ = max(len(result.history) for result in results)
         return self._store_model(data, side_by_side(results))
 
-    def _store_model(self, data: Training, found: Expansion) -> MKLRegressor:
+    def _store_model(self, data: FitData, found: Expansion) -> MKLRegressor:
         values = data.targets
         self._model = fitted_model(data.kernels, data.bank.nugget, found)
         self.support_ = values.kept[support_of(found.coef)]

@@ -11,10 +11,10 @@ from manykernels.inputs.parameters import Rules
 from manykernels.inputs.wrappers import rollback_on_error
 from manykernels.losses import Loss
 from manykernels.mkl.choices import REGRESSOR
-from manykernels.mkl.estimator import Training
+from manykernels.mkl.estimator import FitData
 from manykernels.mkl.regressor import MKLRegressor
 from manykernels.mkl.search import (
-    SEARCHED,
+    SEARCH_FIELDS,
     Grid,
     Pair,
     SearchMixin,
@@ -79,7 +79,7 @@ MKLRegressor
     True
     """
 
-    _stored: ClassVar[Fields] = {**MKLRegressor._stored, **SEARCHED}
+    _stored: ClassVar[Fields] = {**MKLRegressor._stored, **SEARCH_FIELDS}
     _rules: ClassVar[Rules] = search_rules(REGRESSOR)
 
     def __init__(
@@ -155,16 +155,15 @@ MKLRegressor
         grid = Grid.of(self.ps, self.Cs)
         exact = self._leaves_one_out()
         X, y, sample_weight, groups = self._match(X, y, sample_weight, groups)
-        data = self._read(X, y, sample_weight)
+        data = self._read(X, y, sample_weight, max(grid.Cs))
         first, kept = data.targets.values[:, 0], data.targets.kept
         folds = None if exact else make_folds(self.cv, first, groups, kept, False)
         pairs = self._choose(grid, data, folds, sample_weight is not None)
         if self.refit and self.per_target_weights:
             self._refit_each(data, pairs)
         elif self.refit:
-            problem = self._problem(data, *pairs[0])
-            result = self._solve(data, problem)
-            self._finish(data, problem, result)
+            problem = data.problem(*pairs[0])
+            self._finish(data, problem, self._solve(data, problem))
         return self
 
     def _leaves_one_out(self) -> bool:
@@ -179,12 +178,12 @@ MKLRegressor
             )
         return squared and (self.cv is None or isinstance(self.cv, str))
 
-    def _refit_each(self, data: Training, pairs: list[Pair]) -> None:
+    def _refit_each(self, data: FitData, pairs: list[Pair]) -> None:
         """Solve on all rows with the best pairs; targets of the same pair together."""
         results: dict[int, SolveResult] = {}
         for pair in dict.fromkeys(pairs):
             which = [k for k, other in enumerate(pairs) if other == pair]
-            problem = self._problem(data, *pair)
+            problem = data.problem(*pair)
             target = problem.target[:, which]
             problem = replace(problem, target=target, n_outputs=len(which))
             found = self._solve_each(data, problem)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
@@ -35,7 +36,7 @@ from manykernels.inputs.parameters import (
 )
 from manykernels.inputs.reporting import counted_steps
 from manykernels.mkl.choices import EXPONENT, PENALTY
-from manykernels.mkl.estimator import BankRecipe, Training, side_by_side, solve_each
+from manykernels.mkl.estimator import BankRecipe, FitData, side_by_side, solve_each
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Expansion, Problem
 from manykernels.solvers.loop import require_whole
@@ -44,17 +45,14 @@ from manykernels.solvers.regression.ridge_targets import one_target
 from manykernels.targets import Targets, Values
 from manykernels.targets.base import find_scorer
 
-MOST_CS = 10_000  # where a number of them is given
-DECADES = 3  # a number of Cs reaches from 10^-3 to 10^3
-FOLDS = 5  # where nothing is said
 Fold = tuple[np.ndarray, np.ndarray]  # rows to learn from, rows to predict
 Pair = tuple[float, float]  # p and C
-SEARCHING: Rules = {
+SEARCH_RULES: Rules = {
     "n_jobs": Workers(optional=True),
     "scoring": ReadBy(find_scorer, optional=True),
 }
 # What a search adds to a file.
-SEARCHED: Fields = {
+SEARCH_FIELDS: Fields = {
     "cv_results_": Columns(),
     "best_index_": Either(Count(), Wholes("targets", low=0)),
     "best_score_": Either(Real(nan=True), Floats("targets", nan=True)),
@@ -80,8 +78,8 @@ class Grid:
         [0.001, 1.0, 1000.0]
         """
         if isinstance(Cs, Integral) and not isinstance(Cs, bool) and int(Cs) > 1:
-            Whole(example=7, high=MOST_CS).check("Cs", Cs)
-            Cs = np.logspace(-DECADES, DECADES, int(Cs)).tolist()
+            Whole(example=7, high=10_000).check("Cs", Cs)
+            Cs = np.logspace(-3, 3, int(Cs)).tolist()
         chosen = _numbers("Cs", Cs, "C", PENALTY)
         return cls(_numbers("ps", ps, "p", EXPONENT), sorted(set(chosen)))
 
@@ -133,7 +131,7 @@ def _numbers(name: str, values: Any, each: str, rule: Number) -> list[float]:
 
 
 @dataclass(frozen=True)
-class Search:
+class KernelSearch:
     """Everything that the fits of a search share.
 
     Parameters
@@ -262,7 +260,7 @@ def make_folds(
         return [(_places(train, kept), _places(held, kept)) for train, held in cv]
     if cv is None:  # no more folds than rows of the commonest class
         most = int(np.bincount(y).max()) if classifier else len(y)
-        cv = max(2, min(FOLDS, most))
+        cv = max(2, min(5, most))
     splitter = check_cv(cv, y, classifier=classifier)
     kept_groups = None if groups is None else np.asarray(groups)[kept]
     return list(splitter.split(np.zeros((len(y), 1)), y, kept_groups))
@@ -276,24 +274,24 @@ def _places(index: Any, kept: np.ndarray) -> np.ndarray:
 
 
 def search_rules(rules: Rules) -> Rules:
-    """Rules for an estimator that is told ps and Cs in place of p and C."""
+    """Rules for an estimator with ps and Cs in place of p and C."""
     single = ("p", "C", "warm_start", "checkpoint")  # what only one fit can have
     own = {name: rule for name, rule in rules.items() if name not in single}
-    return {**own, "refit": Flag(), **SEARCHING}
+    return {**own, "refit": Flag(), **SEARCH_RULES}
 
 
 class SearchMixin:
     """Scores of every p and C, and the best of them."""
 
     def _choose(
-        self, grid: Grid, data: Training, folds: list[Fold] | None, weighted: bool
+        self, grid: Grid, data: FitData, folds: list[Fold] | None, weighted: bool
     ) -> list[Pair]:
         """Set what the search found; the best (p, C) of every target, or one.
 
         Without folds the scores are those of leave-one-out in closed form.
         """
         me: Any = self
-        search = Search(
+        search = KernelSearch(
             data.bank,
             data.targets,
             grid,
@@ -305,7 +303,8 @@ class SearchMixin:
             weighted,
             data.recipe,
         )
-        with me._out_of_memory_errors():
+        device = me._open_device()
+        with nullcontext() if device is None else device.said_when_full():
             if folds is None:
                 scores = search.leave_one_out_scores()
             else:

@@ -26,7 +26,7 @@ from manykernels.solvers.stream import Stream
 from manykernels.targets import Labels
 
 # Objective, gap and temperature are evaluated on so many of the newest rows.
-AT_HAND = 1000
+EVALUATED_ROWS = 1000
 
 
 def learns_online(estimator: Any) -> bool:
@@ -69,7 +69,7 @@ def learns_online(estimator: Any) -> bool:
 class OnlineEpoch(NamedTuple):
     """One line of the history: a call to partial_fit. Opens as `Epoch` does.
 
-    Objective and gap speak of the newest rows at hand, with a budget kept to.
+    Objective and gap are those of the newest rows at hand, within the budget.
     """
 
     epoch: int
@@ -227,7 +227,7 @@ class OnlineStep:
 
         The dual point has the model's coefficients on these rows and none elsewhere.
         """
-        rows = np.concatenate([np.arange(self.n_past), order])[-AT_HAND:]
+        rows = np.concatenate([np.arange(self.n_past), order])[-EVALUATED_ROWS:]
         problem, stream = self._problem(rows), self.stream
         model = stream.model()
         coef = np.zeros((len(self.target), self.settings.n_classes))

@@ -9,9 +9,7 @@ from manykernels.mkl.classifier import MKLClassifier
 from manykernels.mkl.classifier_cv import MKLClassifierCV
 from manykernels.mkl.regressor import MKLRegressor
 from manykernels.mkl.regressor_cv import MKLRegressorCV
-from manykernels.mkl.survival import MKLSurvival
-
-N_ROWS = 120  # enough for a fit's online stage
+from manykernels.mkl.survival_estimator import MKLSurvival
 
 
 def warm_up() -> None:
@@ -19,14 +17,14 @@ def warm_up() -> None:
 
     The first fit after an installation compiles what it runs, for some seconds; the
     results stay on disk, for this user and this sort of processor. Call this where
-    nobody waits, for instance while an image of a container is built.
+    no user waits, for instance while an image of a container is built.
 
     Examples
     --------
     >>> import manykernels as mk
     >>> mk.warm_up()
     """
-    places = np.arange(N_ROWS, dtype=np.float64)
+    places = np.arange(120, dtype=np.float64)
     X = np.column_stack([np.sin(places), np.cos(places)])
     y = (
         np.floor(3.0 * places / (2.0 * np.pi)) % 3.0

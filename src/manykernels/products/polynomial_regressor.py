@@ -33,7 +33,7 @@ from manykernels.products.preparing import (
     weighted,
 )
 from manykernels.products.product_problem import ProductProblem
-from manykernels.targets.base import require_length
+from manykernels.targets.base import weighted_rows
 from manykernels.targets.values import read_values
 
 
@@ -230,5 +230,5 @@ def _check_target(X: Any, y: Any) -> np.ndarray:
             "the other."
         )
     y = column_or_1d(y, warn=True)
-    require_length(count_rows(X), y)
+    weighted_rows(y, None, count_rows(X))  # as many as X
     return y

@@ -13,7 +13,7 @@ from manykernels.base.quoted import quoted
 from manykernels.base.tables import count_rows
 from manykernels.device import Device, open_device, read_device
 from manykernels.inputs.parameters import (
-    MODERATE,
+    LARGEST_PENALTY,
     Flag,
     Number,
     OneOf,
@@ -43,7 +43,7 @@ MAX_DEGREE = 100  # products of more factors underflow or overflow
 POLYNOMIAL_RULES: Rules = {
     "degree": Whole(example=3, high=MAX_DEGREE),
     "p": Number(1.0, 1.99, low_ok=True, words=("blend",)),
-    "C": Number(words=("auto", "bic"), largest=MODERATE),
+    "C": Number(words=("auto", "bic"), largest=LARGEST_PENALTY),
     "refit": Flag(optional=True),
     "standardize": Flag(words=("auto",)),
     "normalize": Flag(),

@@ -14,7 +14,7 @@ from manykernels.base.machine import parse_bytes
 from manykernels.base.stored import Maybe, Part, require_all
 from manykernels.files import Saved, by_weight
 from manykernels.inputs.parameters import (
-    MODERATE,
+    LARGEST_PENALTY,
     Function,
     Number,
     OneOf,
@@ -60,8 +60,8 @@ from manykernels.targets.labels import check_same_classes
 
 RULES: Rules = {
     "regularizer": OneOf(*REGULARIZERS, method="terms"),
-    "C": Number(largest=MODERATE),
-    "refit_C": Number(largest=MODERATE, optional=True),
+    "C": Number(largest=LARGEST_PENALTY),
+    "refit_C": Number(largest=LARGEST_PENALTY, optional=True),
     "loss": OneOf("hinge", "crf"),
     "transitions": OneOf("fixed", "learned", "none"),
     "window": Whole(0, optional=True, example=1),

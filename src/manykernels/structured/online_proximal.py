@@ -73,10 +73,10 @@ class OnlineResult:
 
 @storable(
     epochs=Count(1),
-    step=stored.OneOf(*STEP_RULES),
-    eta0=Maybe(Either(Real(0.0, above=True), stored.OneOf("auto"))),
-    average=Either(FLAG, stored.OneOf("tail")),
-    update=stored.OneOf(*UPDATES),
+    step=stored.StoredWord(*STEP_RULES),
+    eta0=Maybe(Either(Real(0.0, above=True), stored.StoredWord("auto"))),
+    average=Either(FLAG, stored.StoredWord("tail")),
+    update=stored.StoredWord(*UPDATES),
     random_state=Maybe(Count()),
 )
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ from manykernels.structured.treebank import check_treebank
 RULES: parameters.Rules = {
     "loss": parameters.OneOf("hinge", "crf"),
     "regularizer": parameters.OneOf(None, *REGULARIZERS, method="terms"),
-    "C": parameters.Number(largest=parameters.MODERATE),
+    "C": parameters.Number(largest=parameters.LARGEST_PENALTY),
     "solver": parameters.OneOf(None, method="solve"),
     "n_epochs": parameters.Whole(example=12),
     "refit": parameters.Flag(),

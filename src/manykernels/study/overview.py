@@ -10,7 +10,7 @@ from scipy.linalg import eigh
 
 from manykernels.banks import GramBank
 from manykernels.banks.centered_alignment import alignments
-from manykernels.mkl.combined import weighted_kernel
+from manykernels.mkl.combined_kernels import weighted_kernel
 from manykernels.study.study_data import take_rows
 
 MAX_DRAWN_ROWS = 1000  # in a picture of rows

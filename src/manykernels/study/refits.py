@@ -18,7 +18,7 @@ from manykernels.base.machine import one_blas_thread
 from manykernels.base.quoted import quoted
 from manykernels.inputs.parameters import Number, Rules, Whole, Workers
 from manykernels.inputs.reporting import counted_steps, warn_unless_converged
-from manykernels.mkl.estimator import MKLEstimator, Training, side_by_side, solve_each
+from manykernels.mkl.estimator import FitData, MKLEstimator, side_by_side, solve_each
 from manykernels.mkl.reads import kernel_views
 from manykernels.mkl.search import SearchMixin
 from manykernels.solvers import Expansion, Problem
@@ -43,11 +43,11 @@ class Refits:
     ----------
     estimator : MKLEstimator
         A copy with the tolerance that weights need.
-    data : Training
+    data : FitData
     """
 
     estimator: Any
-    data: Training
+    data: FitData
 
     @classmethod
     def of(
@@ -137,7 +137,7 @@ class Refits:
 
     def zero(self, p: float, C: float) -> Expansion:
         """A start that favors no kernel, the same whatever the target is."""
-        zero: Expansion = self.estimator._problem(self.data, p, C).zero()
+        zero: Expansion = self.data.problem(p, C).zero()
         return zero
 
     def solve(
@@ -148,7 +148,7 @@ class Refits:
         A gap is small next to the objective, which for a small C consists of losses
         that no weights can change: what weights decide is the share of the norm.
         """
-        problem = self.estimator._problem(self.data, p, C)
+        problem = self.data.problem(p, C)
         model = self._solved(problem, start, self.estimator.tol)
         if not sharp or model.weights.ndim == 2:  # targets apart are solved exactly
             return model

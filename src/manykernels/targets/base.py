@@ -38,6 +38,8 @@ class Targets(ABC):
         Positions of the rows in y.
     weight : array of shape (rows,)
         Positive.
+    target : array of shape (rows,) or (rows, columns)
+        What the loss compares with scores.
     loss : Loss or None
         What a fit minimizes; None where nothing is learned.
     per_target : bool
@@ -46,6 +48,7 @@ class Targets(ABC):
 
     kept: np.ndarray
     weight: np.ndarray
+    target: np.ndarray
     loss: Loss | None = None
     per_target: bool = False
 
@@ -58,11 +61,6 @@ class Targets(ABC):
     @abstractmethod
     def y(self) -> np.ndarray:
         """Targets in the form that estimators take."""
-
-    @property
-    @abstractmethod
-    def target(self) -> np.ndarray:
-        """Targets in the form that the loss takes."""
 
     @property
     @abstractmethod
@@ -146,14 +144,24 @@ def missing_target(owner: str, advice: str) -> ValueError:
     )
 
 
-def require_length(n_rows: int | None, y: np.ndarray) -> None:
-    """Raise unless y has an entry for every row of X."""
+def weighted_rows(
+    y: np.ndarray, sample_weight: Any, n_rows: int | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Positions of the rows of positive weight, and their weights.
+
+    Raises unless X has as many rows as y, where their number is given.
+    """
     if n_rows is not None and len(y) != n_rows:
         raise ValueError(
             "Found input variables with inconsistent numbers of samples: "
             f"{[n_rows, len(y)]}; pass one entry of y, and of sample_weight, for every "
             "row of X."
         )
+    if sample_weight is None:
+        return np.arange(len(y)), np.ones(len(y))
+    weight = read_weights(sample_weight, len(y))
+    kept = np.flatnonzero(weight > 0.0)
+    return kept, weight[kept]
 
 
 def read_weights(sample_weight: Any, n_rows: int) -> np.ndarray:

@@ -19,9 +19,8 @@ from manykernels.targets.base import (
     Targets,
     missing_target,
     no_positive_weight,
-    read_weights,
-    require_length,
     score_predictions,
+    weighted_rows,
 )
 
 LOWEST_LOG_PROBABILITY = np.log(np.finfo(float).tiny)
@@ -35,8 +34,8 @@ class Labels(Targets):
     ----------
     classes : array of shape (n_classes,)
         The labels in rising order.
-    positions : int array of shape (rows,)
-        Of every row's label among the classes.
+    target : int array of shape (rows,)
+        Position of every row's label among the classes.
 
     Examples
     --------
@@ -46,7 +45,6 @@ class Labels(Targets):
     """
 
     classes: np.ndarray
-    positions: np.ndarray
 
     task: ClassVar[str] = "classification"
     metric: ClassVar[str] = "accuracy"
@@ -76,38 +74,30 @@ class Labels(Targets):
             The estimator that messages name.
         """
         y = read_labels(y, owner)
-        require_length(n_rows, y)
-        weight = read_weights(sample_weight, len(y))
-        kept = np.flatnonzero(weight > 0.0)
-        y, weight = y[kept], weight[kept]
+        kept, weight = weighted_rows(y, sample_weight, n_rows)
+        y = y[kept]
         if classes is None:
-            classes, positions = np.unique(y, return_inverse=True)
+            classes, target = np.unique(y, return_inverse=True)
             require_classes(classes, owner)
         else:
-            positions = encode_labels(y, classes)
+            target = encode_labels(y, classes)
         if class_weight is not None:
-            factors = class_factors(class_weight, classes, positions, weight)
-            weight = weight * factors[positions]
+            factors = class_factors(class_weight, classes, target, weight)
+            weight = weight * factors[target]
             used = weight > 0.0
             if not np.any(used):
                 raise no_positive_weight("class_weight", class_weight)
-            kept, positions, weight = kept[used], positions[used], weight[used]
-        return cls(
-            kept=kept, weight=weight, loss=loss, classes=classes, positions=positions
-        )
+            kept, target, weight = kept[used], target[used], weight[used]
+        return cls(kept=kept, weight=weight, target=target, loss=loss, classes=classes)
 
     @property
     def y(self) -> np.ndarray:
-        return np.asarray(self.classes[self.positions])
+        return np.asarray(self.classes[self.target])
 
     @property
     def strata(self) -> np.ndarray:
         """Every fold has the same share of every class."""
-        return self.positions
-
-    @property
-    def target(self) -> np.ndarray:
-        return self.positions
+        return self.target
 
     @property
     def n_outputs(self) -> int:
@@ -118,7 +108,7 @@ class Labels(Targets):
             self,
             kept=self.kept[rows],
             weight=self.weight[rows],
-            positions=self.positions[rows],
+            target=self.target[rows],
         )
 
     def score(
@@ -136,7 +126,7 @@ class Labels(Targets):
 
     def score_of(self, scores: np.ndarray) -> float:
         best = scores > 0.0 if scores.ndim == 1 else scores.argmax(axis=1)
-        return float(np.average(best == self.positions, weights=self.weight))
+        return float(np.average(best == self.target, weights=self.weight))
 
     def scores_by(self, estimator: Any, X: Any) -> np.ndarray:
         """Logarithms of probabilities."""
@@ -176,13 +166,13 @@ class Labels(Targets):
         # The mean direction adds nothing to sums of centered parts, but errors of a
         # covariance are those with both means taken off.
         gain = self._margins(parts, self._directions(parts), center, center)
-        return Gains(gain, np.ones(len(self.positions)))
+        return Gains(gain, np.ones(len(self.target)))
 
     def gains_by_output(
         self, parts: np.ndarray, center: bool = True, **options: Any
     ) -> dict[str, Any]:
         gain = self._margins(parts, self._directions(parts), center)
-        members = np.eye(len(self.classes))[self.positions] * self.weight[:, None]
+        members = np.eye(len(self.classes))[self.target] * self.weight[:, None]
         return {"per_class": np.asarray(members.T @ gain)}
 
     def _margins(
@@ -203,12 +193,12 @@ class Labels(Targets):
     def _directions(self, parts: np.ndarray) -> np.ndarray:
         """1 for the true class and -1 for its rival; the sign of one difference."""
         if parts.ndim == 2:
-            return (2.0 * self.positions - 1.0)[:, None]
-        rows, others = np.arange(len(self.positions)), parts.sum(axis=1)
-        others[rows, self.positions] = -np.inf
+            return (2.0 * self.target - 1.0)[:, None]
+        rows, others = np.arange(len(self.target)), parts.sum(axis=1)
+        others[rows, self.target] = -np.inf
         directions = np.zeros_like(others)
         directions[rows, others.argmax(axis=1)] = -1.0
-        directions[rows, self.positions] = 1.0
+        directions[rows, self.target] = 1.0
         return directions
 
 

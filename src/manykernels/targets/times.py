@@ -15,9 +15,8 @@ from manykernels.targets.base import (
     Predictions,
     Targets,
     missing_target,
-    read_weights,
-    require_length,
     score_predictions,
+    weighted_rows,
 )
 
 TIME_COLUMNS = ("time", "times", "duration", "survival_time", "t")
@@ -78,13 +77,18 @@ class Times(Targets):
             raise missing_target(owner, TIMES_ADVICE)
         time, event = read_times(y)
         _require_range(time, log)
-        require_length(n_rows, time)
-        weight = read_weights(sample_weight, len(time))
-        kept = np.flatnonzero(weight > 0.0)
-        time, event, weight = time[kept], event[kept], weight[kept]
+        kept, weight = weighted_rows(time, sample_weight, n_rows)
+        time, event = time[kept], event[kept]
         _require_event(event)
         times = np.column_stack([np.log(time) if log else time, event])
-        whole = cls(kept=kept, weight=weight, loss=loss, times=times, center=center)
+        whole = cls(
+            kept=kept,
+            weight=weight,
+            target=times,
+            times=times,
+            loss=loss,
+            center=center,
+        )
         return whole.take(slice(None))
 
     @property
@@ -95,10 +99,6 @@ class Times(Targets):
     def strata(self) -> np.ndarray:
         """Every fold has the same share of events."""
         return self.times[:, 1]
-
-    @property
-    def target(self) -> np.ndarray:
-        return self.times - [self.intercept, 0.0]
 
     @property
     def n_outputs(self) -> int:
@@ -114,6 +114,7 @@ class Times(Targets):
             self,
             kept=self.kept[rows],
             weight=weight,
+            target=times - [intercept, 0.0],
             times=times,
             intercept=intercept,
         )

@@ -17,9 +17,8 @@ from manykernels.targets.base import (
     Predictions,
     Targets,
     missing_target,
-    read_weights,
-    require_length,
     score_predictions,
+    weighted_rows,
 )
 
 
@@ -69,17 +68,17 @@ class Values(Targets):
     ) -> Values:
         """Read and check values and weights; `n_rows` are those of X."""
         y = read_values(y, owner)
-        require_length(n_rows, y)
-        weight = read_weights(sample_weight, len(y))
-        kept = np.flatnonzero(weight > 0.0)
-        values, weight = y[kept].reshape(len(kept), -1), weight[kept]
+        kept, weight = weighted_rows(y, sample_weight, n_rows)
+        values = y[kept].reshape(len(kept), -1)
+        intercept = _intercept(values, weight, center)
         return cls(
             kept=kept,
             weight=weight,
+            target=values - intercept,
             loss=loss,
             per_target=per_target,
             values=values,
-            intercept=_intercept(values, weight, center),
+            intercept=intercept,
             center=center,
             flat=y.ndim == 1,
         )
@@ -87,10 +86,6 @@ class Values(Targets):
     @property
     def y(self) -> np.ndarray:
         return self.values[:, 0] if self.flat else self.values
-
-    @property
-    def target(self) -> np.ndarray:
-        return self.values - self.intercept
 
     @property
     def n_outputs(self) -> int:
@@ -104,6 +99,7 @@ class Values(Targets):
             self,
             kept=self.kept[rows],
             weight=weight,
+            target=values - intercept,
             values=values,
             intercept=intercept,
         )

@@ -16,7 +16,7 @@ from manykernels.compare.combinations.base import (
     only,
 )
 from manykernels.inputs.parameters import choose_generator
-from manykernels.mkl.search import SEARCHING, Grid, Search, make_folds
+from manykernels.mkl.search import SEARCH_RULES, Grid, KernelSearch, make_folds
 
 
 class BestKernelClassifier(CombinedKernelClassifier):
@@ -65,7 +65,7 @@ duality_gap_, history_, n_iter_, temperature_, n_features_in_, feature_names_in_
     'rbf@2'
     """
 
-    _rules = {**CombinedKernelClassifier._rules, **SEARCHING}
+    _rules = {**CombinedKernelClassifier._rules, **SEARCH_RULES}
     _stored = {
         **CombinedKernelClassifier._stored,
         "cv_results_": Columns(),
@@ -116,7 +116,7 @@ duality_gap_, history_, n_iter_, temperature_, n_features_in_, feature_names_in_
         seed = int(choose_generator(self.random_state).integers(2**31))
         scores = []
         for f in range(bank.n_blocks):
-            search = Search(
+            search = KernelSearch(
                 weighted_sum(bank, only(f, bank.n_blocks)),
                 rows,
                 grid,

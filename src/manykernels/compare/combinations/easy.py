@@ -190,7 +190,7 @@ class EasyMKLClassifier(CombinedKernelClassifier):
         two = replace(
             data.targets,
             classes=np.arange(2),
-            positions=np.asarray(positive, dtype=np.intp),
+            target=np.asarray(positive, dtype=np.intp),
         )
         problem = self._svm(weighted_sum(data.bank, weights), two)
         result = self._solve_one(problem)

@@ -22,7 +22,7 @@ from manykernels.compare.combinations.base import (
 from manykernels.inputs.parameters import Number, OneOf
 from manykernels.kernels import KernelSet
 from manykernels.mkl.calibration import Temperature, fit_temperature
-from manykernels.mkl.models.model import MOST_BYTES, EvaluatedModel
+from manykernels.mkl.models.model import PREDICTION_BLOCK_BYTES, EvaluatedModel
 from manykernels.mkl.search import Fold, make_folds
 from manykernels.solvers import Problem
 from manykernels.solvers.loop import require_whole
@@ -186,11 +186,11 @@ class StackedModel(EvaluatedModel):
     coef: Array  # (kernels, support rows, outputs)
     weights: Array  # (kernels,) or (outputs, kernels)
 
-    def scores(self, X: Any, block_bytes: int = MOST_BYTES) -> Array:
+    def scores(self, X: Any, block_bytes: int = PREDICTION_BLOCK_BYTES) -> Array:
         """Scores of new rows, shape (rows, outputs)."""
         return np.asarray(self.block_scores(X, block_bytes).sum(axis=1))
 
-    def block_scores(self, X: Any, block_bytes: int = MOST_BYTES) -> Array:
+    def block_scores(self, X: Any, block_bytes: int = PREDICTION_BLOCK_BYTES) -> Array:
         """Each kernel's part of the scores, shape (rows, kernels, outputs)."""
         factors = np.atleast_2d(self.weights).T  # (kernels, outputs or 1)
         blocks = self.used_kernels.cross(X, block_bytes)

@@ -17,7 +17,7 @@ from manykernels.compare.combinations.base import (
     CombinationData,
     CombinedKernelClassifier,
 )
-from manykernels.inputs.parameters import Number, Rule
+from manykernels.inputs.parameters import Number, ParameterRule
 from manykernels.kernels import (
     RBF,
     ChiSquared,
@@ -27,7 +27,7 @@ from manykernels.kernels import (
 )
 from manykernels.kernels.kernel_scaling import check_matrix, sample_rows
 from manykernels.mkl.calibration import Temperature, calibrate
-from manykernels.mkl.models.model import MOST_BYTES
+from manykernels.mkl.models.model import PREDICTION_BLOCK_BYTES
 
 # Every positive power of exp(-distance) is a kernel.
 EXPONENTIAL_KERNELS = (RBF, Laplacian, ChiSquared, Distance)
@@ -73,7 +73,7 @@ class ProductModel:
     coef: Array  # (support rows, outputs)
     power: float
 
-    def scores(self, X: Any, block_bytes: int = MOST_BYTES) -> Array:
+    def scores(self, X: Any, block_bytes: int = PREDICTION_BLOCK_BYTES) -> Array:
         """Scores of new rows, shape (rows, outputs)."""
         product = PowerProduct(self.power)
         blocks = self.kernels.astype(np.float64).cross(X, block_bytes)
@@ -89,7 +89,7 @@ class ProductModel:
         require_all("a model of one product", checks)
 
 
-class _Power(Rule):
+class _Power(ParameterRule):
     """A positive number or one of two words."""
 
     def check(self, name: str, value: Any) -> None:

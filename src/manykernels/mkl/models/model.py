@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, TypeAlias
 
@@ -31,18 +31,18 @@ from manykernels.base.stored import (
     storable,
 )
 from manykernels.kernels import KernelSet
-from manykernels.mkl.parts import kernel_parts
+from manykernels.kernels.kernel_set import Group
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers.problem import Expansion
 
-PART = 64  # kernels whose values are held at a time: with more, blocks have few rows
-FEW_VALUES = 2**20  # kernel values that one thread computes
-SUM_ROWS = 4096  # support rows whose features are held at a time
-MOST_BYTES = 2**26  # of kernel values at a time: more is not faster
-FEWEST_BYTES = 2**20  # whatever the limit
-TILE_BYTES = 24 << 20  # of the tiles that blocks are made of, and their temporaries
+KERNELS_AT_A_TIME = 64  # with more, blocks have few rows
+ONE_THREAD_VALUES = 2**20  # kernel values that one thread computes
+FEATURE_SUM_ROWS = 4096  # support rows whose features are held at a time
+PREDICTION_BLOCK_BYTES = 2**26  # of kernel values at a time: more is not faster
 # In a file: shared by all outputs, or a row for each.
-WEIGHTS = Either(Floats("kernels", low=0.0), Floats("outputs", "kernels", low=0.0))
+STORED_WEIGHTS = Either(
+    Floats("kernels", low=0.0), Floats("outputs", "kernels", low=0.0)
+)
 
 
 class EvaluatedModel:
@@ -79,7 +79,11 @@ class EvaluatedModel:
         whole = list(range(self.kernels.n_kernels)), self.used_kernels
         if self.kernels.are_given:  # new rows come with all their values
             return [whole]
-        return list(kernel_parts(self.used_kernels, PART)) or [whole]
+        if len(whole[0]) <= KERNELS_AT_A_TIME and np.all(
+            np.atleast_2d(self.weights).any(axis=0)
+        ):
+            return [whole]
+        return list(kernel_parts(self.used_kernels, KERNELS_AT_A_TIME)) or [whole]
 
     def __getstate__(self) -> dict[str, Any]:
         """The fields alone: what was prepared can be prepared again."""
@@ -90,7 +94,7 @@ class EvaluatedModel:
 @storable(
     kernels=Part(KernelSet),
     coef=Floats("support rows", "outputs"),
-    weights=WEIGHTS,
+    weights=STORED_WEIGHTS,
 )
 @dataclass(frozen=True)
 class BlockModel(EvaluatedModel):
@@ -131,7 +135,7 @@ class BlockModel(EvaluatedModel):
         """
         return expansion_of(self.coef, self.weights, norm)
 
-    def scores(self, X: Any, block_bytes: int = MOST_BYTES) -> Array:
+    def scores(self, X: Any, block_bytes: int = PREDICTION_BLOCK_BYTES) -> Array:
         """Scores of new rows, shape (rows, outputs)."""
         if self.weights.ndim == 2:
             return np.asarray(self.block_scores(X, block_bytes).sum(axis=1))
@@ -142,7 +146,7 @@ class BlockModel(EvaluatedModel):
         n_values *= self.kernels.n_kernels * max(1, len(self.coef))
         # Threads of our own: those of BLAS wait for each other in small products.
         n_threads = min(available_threads(), len(parts))
-        if n_values < FEW_VALUES:  # starting them takes longer than a few rows
+        if n_values < ONE_THREAD_VALUES:  # starting them takes longer than a few rows
             n_threads = 1
 
         def work(part: tuple[list[int], KernelSet]) -> Array:
@@ -165,7 +169,7 @@ class BlockModel(EvaluatedModel):
             parts.append(combined @ self.coef)
         return np.concatenate(parts)
 
-    def block_scores(self, X: Any, block_bytes: int = MOST_BYTES) -> Array:
+    def block_scores(self, X: Any, block_bytes: int = PREDICTION_BLOCK_BYTES) -> Array:
         """Each kernel's part of the scores, shape (rows, kernels, outputs)."""
         shape = (self.kernels.n_kernels, self.coef.shape[1])
         weights = np.atleast_2d(self.weights).T  # (kernels, 1 or outputs)
@@ -185,7 +189,7 @@ class BlockModel(EvaluatedModel):
     kernels=Part(KernelSet),
     blocks=ListOf(Floats(None, "outputs"), "kernels"),
     coef=Floats("support rows", "outputs"),
-    weights=WEIGHTS,
+    weights=STORED_WEIGHTS,
 )
 @dataclass(frozen=True)
 class FeatureModel(EvaluatedModel):
@@ -219,8 +223,8 @@ class FeatureModel(EvaluatedModel):
 
         def work(begin: int, end: int) -> list[Array]:
             blocks = [np.zeros((n, model.coef.shape[1])) for n in columns]
-            for start in range(begin, end, SUM_ROWS):
-                rows = np.arange(start, min(start + SUM_ROWS, end))
+            for start in range(begin, end, FEATURE_SUM_ROWS):
+                rows = np.arange(start, min(start + FEATURE_SUM_ROWS, end))
                 for f, phi in enumerate(kernels.take(rows).features() or []):
                     if phi is not None:
                         blocks[f] += model.weights[..., f] * (phi.T @ model.coef[rows])
@@ -236,14 +240,14 @@ class FeatureModel(EvaluatedModel):
         """The same model on its support rows with the weights that solvers use."""
         return expansion_of(self.coef, self.weights, norm)
 
-    def scores(self, X: Any, block_bytes: int = MOST_BYTES) -> Array:
+    def scores(self, X: Any, block_bytes: int = PREDICTION_BLOCK_BYTES) -> Array:
         """Scores of new rows, shape (rows, outputs)."""
         parts = [np.empty((0, self.coef.shape[1]))]
         for _, block in self._parts(X, block_bytes):
             parts.append(block.sum(axis=1))
         return np.concatenate(parts)
 
-    def block_scores(self, X: Any, block_bytes: int = MOST_BYTES) -> Array:
+    def block_scores(self, X: Any, block_bytes: int = PREDICTION_BLOCK_BYTES) -> Array:
         """Each kernel's part of the scores, shape (rows, kernels, outputs)."""
         shape = (self.kernels.n_kernels, self.coef.shape[1])
         parts = [block for _, block in self._parts(X, block_bytes)]
@@ -295,18 +299,14 @@ def bytes_at_a_time(limit: MemoryLimit, kept_bytes: int) -> int:
 
     Examples
     --------
-    >>> bytes_at_a_time("200MB", 10**6) < bytes_at_a_time(None, 10**6) == MOST_BYTES
+    >>> bytes_at_a_time("200MB", 10**6) < bytes_at_a_time(None, 10**6)
     True
     """
     if limit is None:
-        return MOST_BYTES
-    left = parse_bytes(limit) - kept_bytes - TILE_BYTES
-    return min(MOST_BYTES, max(FEWEST_BYTES, left // 4))
-
-
-def without_rows(model: BlockModel) -> Model:
-    """The model as coefficients of features where its kernels have such."""
-    return FeatureModel.from_rows(model) if model.kernels.is_explicit else model
+        return PREDICTION_BLOCK_BYTES
+    tiles = 24 << 20  # which blocks are made of, with their temporaries
+    left = parse_bytes(limit) - kept_bytes - tiles
+    return min(PREDICTION_BLOCK_BYTES, max(2**20, left // 4))
 
 
 def _fits(model: Model) -> dict[str, Any]:
@@ -322,3 +322,46 @@ def expansion_of(coef: Array, weights: Array, norm: LpGroupNorm) -> Expansion:
     """Coefficients and weights with ||d||_r = 1 instead of a sum of one."""
     normalized = np.apply_along_axis(norm.normalize_weights, -1, weights)
     return Expansion(coef / normalized.sum(axis=-1), normalized)
+
+
+def kernel_parts(fitted: KernelSet, most: int) -> Iterator[tuple[list[int], KernelSet]]:
+    """(positions, the kernels at these positions alone) until all evaluated ones came.
+
+    A part has about `most` kernels, and its blocks of values are as many times larger
+    as it has fewer kernels than the whole; kernels on the same columns stay together.
+
+    Examples
+    --------
+    >>> from manykernels.kernels import RBF, KernelSet, Linear
+    >>> kernels = [RBF(0.5), Linear(columns=[0]), Linear(), RBF(2.0, columns=[0])]
+    >>> fitted = KernelSet.fit(kernels, [[1.0, 2.0], [2.0, 3.0]])
+    >>> [part.names for _, part in kernel_parts(fitted, 2)]
+    [['rbf(gamma=0.5)', 'linear'], ['linear@0', 'rbf(gamma=2)@0']]
+    """
+    groups: list[Group] = []
+    count = 0
+    for group in fitted.groups:
+        groups.append(group)
+        count += len(group.members)
+        if count >= most:
+            yield _alone(fitted, groups)
+            groups, count = [], 0
+    if count:
+        yield _alone(fitted, groups)
+
+
+def _alone(fitted: KernelSet, groups: Sequence[Group]) -> tuple[list[int], KernelSet]:
+    """The kernels of some groups, numbered anew."""
+    chosen = [f for group in groups for f in group.members]
+    numbers = {f: place for place, f in enumerate(chosen)}
+    part = replace(
+        fitted,
+        kernels=[fitted.kernels[f] for f in chosen],
+        names=[fitted.names[f] for f in chosen],
+        scalings=[fitted.scalings[f] for f in chosen],
+        groups=[
+            replace(group, members=[numbers[f] for f in group.members])
+            for group in groups
+        ],
+    )
+    return chosen, part

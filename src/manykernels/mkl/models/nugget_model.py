@@ -15,13 +15,12 @@ from manykernels.base.stored import Floats, Part, require_all, storable
 from manykernels.kernels import KernelSet
 from manykernels.kernels.base import unique_names
 from manykernels.mkl.models.model import (
-    MOST_BYTES,
-    WEIGHTS,
+    PREDICTION_BLOCK_BYTES,
+    STORED_WEIGHTS,
     BlockModel,
     FeatureModel,
     Model,
     expansion_of,
-    without_rows,
 )
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers.problem import Expansion
@@ -30,7 +29,7 @@ from manykernels.solvers.problem import Expansion
 @storable(
     model=Part(BlockModel, FeatureModel),
     coef=Floats("support rows", "outputs"),
-    weights=WEIGHTS,
+    weights=STORED_WEIGHTS,
     nugget=Part(Nugget),
 )
 @dataclass(frozen=True)
@@ -70,11 +69,11 @@ class NuggetModel:
         """The same model on its support rows with the weights that solvers use."""
         return expansion_of(self.coef, self.weights, norm)
 
-    def scores(self, X: Any, block_bytes: int = MOST_BYTES) -> Array:
+    def scores(self, X: Any, block_bytes: int = PREDICTION_BLOCK_BYTES) -> Array:
         """Scores of new rows, shape (rows, outputs)."""
         return self.model.scores(X, block_bytes)
 
-    def block_scores(self, X: Any, block_bytes: int = MOST_BYTES) -> Array:
+    def block_scores(self, X: Any, block_bytes: int = PREDICTION_BLOCK_BYTES) -> Array:
         """Each kernel's part of the scores, and the nugget's, which is zero."""
         parts = self.model.block_scores(X, block_bytes)
         return np.concatenate([parts, np.zeros_like(parts[:, :1])], axis=1)
@@ -94,7 +93,8 @@ def fitted_model(
 ) -> Model | NuggetModel:
     """What predicts new rows, from a solution on the kernels' reference rows."""
     if nugget is None:
-        return without_rows(BlockModel.from_expansion(kernels, found))
+        model = BlockModel.from_expansion(kernels, found)
+        return FeatureModel.from_rows(model) if kernels.is_explicit else model
     support = support_of(found.coef)
     total = found.weights.sum(axis=-1)
     coef, weights = total * found.coef[support], found.weights / total[..., None]
@@ -114,4 +114,5 @@ def fitted_model(
         left * coef,
         np.where(left[..., None] > 0.0, ordinary / safe, alike),
     )
-    return NuggetModel(without_rows(model), coef, weights, nugget)
+    explicit = FeatureModel.from_rows(model) if kernels.is_explicit else model
+    return NuggetModel(explicit, coef, weights, nugget)

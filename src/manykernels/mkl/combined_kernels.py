@@ -20,8 +20,8 @@ from manykernels.kernels.pairwise import (
 from manykernels.mkl.estimator import MKLEstimator
 from manykernels.mkl.ranking import fitted_kernels
 
-ROUNDING = 1e-6  # of the mean diagonal: smaller values in the mean are no kernel
-SAME = 1e-10  # relative difference of eigenvalues that are taken for one
+CENTERED_ZERO_RTOL = 1e-6  # of the mean diagonal: smaller values are rounding
+EQUAL_EIGENVALUE_RTOL = 1e-10  # closer eigenvalues are taken for one
 
 
 def combined_kernel(
@@ -184,7 +184,7 @@ def consensus_kernel(
     products = centered_products(bank, np.full(bank.n_rows, 1.0 / bank.n_rows))
     lengths = np.sqrt(np.diag(products))
     # What centering leaves of a constant kernel is rounding.
-    lengths[lengths <= ROUNDING * bank.diagonals().mean(axis=0)] = 0.0
+    lengths[lengths <= CENTERED_ZERO_RTOL * bank.diagonals().mean(axis=0)] = 0.0
     weights = _leading(ratio(products, np.outer(lengths, lengths)))
     scaled = ratio(weights, bank.n_rows * lengths)
     kernel = bank.combine_precisely(scaled, np.arange(bank.n_rows))
@@ -226,10 +226,10 @@ def _leading(alignments: np.ndarray) -> np.ndarray:
     values, vectors = np.linalg.eigh(alignments)
     if values[-1] <= 0.0:
         raise ValueError(
-            "a consensus needs a kernel that tells rows apart, got constant ones only; "
+            "a consensus needs a kernel that is not constant, got constant ones only; "
             "choose other kernels or columns."
         )
-    leaders = vectors[:, values >= (1.0 - SAME) * values[-1]]
+    leaders = vectors[:, values >= (1.0 - EQUAL_EIGENVALUE_RTOL) * values[-1]]
     weights = np.maximum(leaders @ leaders.sum(axis=0), 0.0)
     return np.asarray(weights / weights.sum())
 

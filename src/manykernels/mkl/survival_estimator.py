@@ -10,20 +10,18 @@ from manykernels.banks import Storage
 from manykernels.banks.base import support_of
 from manykernels.base.stored import Fields, ListOf, Part, Real, require_all
 from manykernels.inputs.parameters import Rules
-from manykernels.inputs.table import require_finite_scores
 from manykernels.inputs.training_kernels import training_kernels
 from manykernels.inputs.wrappers import rollback_on_error
 from manykernels.kernels import Kernel
 from manykernels.kernels.grammar import VIEW_WIDTHS
 from manykernels.losses import CensoredEpsilonInsensitive
 from manykernels.mkl.choices import SURVIVAL, TIME_SOLVERS
-from manykernels.mkl.estimator import MKLEstimator, Training
-from manykernels.mkl.models.nugget import fitted_model
+from manykernels.mkl.estimator import FitData, MKLEstimator
+from manykernels.mkl.models.nugget_model import fitted_model
 from manykernels.solvers import Epoch, Problem, SolveResult
 from manykernels.targets import Times, concordance_index
 
 SMOOTH = "linear; " + "; ".join(f"rbf:gamma={width}" for width in VIEW_WIDTHS[:3])
-LONGEST = float(np.log(np.finfo(np.float64).max))  # logarithm of a time
 
 
 class MKLSurvival(MKLEstimator):
@@ -177,8 +175,9 @@ class MKLSurvival(MKLEstimator):
         sample_weight : array of shape (n,), optional
         """
         data = self._read(X, y, sample_weight)
-        problem = self._problem(data, float(self.p), float(self.C))
-        start = self._warm_start(data.kernels, problem)
+        problem, start = data.problem(float(self.p), float(self.C)), None
+        if self.warm_start:
+            start = self._warm_start(data.kernels, problem)
         return self._finish(data, problem, self._solve(data, problem, start))
 
     def _specs(self, X: Any) -> list[Kernel]:
@@ -200,7 +199,8 @@ class MKLSurvival(MKLEstimator):
         values = -self.predict_risk(X)
         if self.time_scale == "linear":
             return values
-        return np.asarray(np.exp(np.minimum(values, LONGEST)))
+        largest = np.log(np.finfo(np.float64).max)  # a longer time is infinite
+        return np.asarray(np.exp(np.minimum(values, largest)))
 
     def predict_risk(self, X: Any) -> np.ndarray:
         """Higher for earlier events: minus the logarithm of the predicted time.
@@ -208,9 +208,7 @@ class MKLSurvival(MKLEstimator):
         What functions that compare risks expect, such as scikit-survival's measures;
         with `time_scale="linear"`, minus the predicted time.
         """
-        self._require_fitted()
-        scores = require_finite_scores(self._evaluate(X, "scores", 1))
-        return np.asarray(-(scores[:, 0] + self.intercept_))
+        return np.asarray(-(self._evaluate(X)[:, 0] + self.intercept_))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Harrell's concordance of the predicted risks, see `concordance_index`.
@@ -225,11 +223,10 @@ class MKLSurvival(MKLEstimator):
 
         The sum over the kernels, plus `intercept_`, is minus the predicted risk.
         """
-        self._require_fitted()
-        return self._evaluate(X, "block_scores", len(self.kernel_names_))[..., 0]
+        return self._evaluate(X, "block_scores")[..., 0]
 
     def _finish(
-        self, data: Training, problem: Problem, result: SolveResult
+        self, data: FitData, problem: Problem, result: SolveResult
     ) -> MKLSurvival:
         """Fitted attributes from the solution of a problem."""
         self.objective_ = result.objective

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from manykernels.kernels import RBF, KernelSet, Linear
-from manykernels.mkl.parts import kernel_parts
+from manykernels.mkl.models.model import kernel_parts
 
 rng = np.random.default_rng(0)
 X, X_NEW = rng.normal(size=(15, 6)), rng.normal(size=(4, 6))
