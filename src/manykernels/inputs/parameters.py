@@ -31,11 +31,17 @@ class ParameterRule(ABC):
     def check(self, name: str, value: Any) -> None:
         """Raise unless a value, neither that None nor such a word, is allowed."""
 
-    @property
-    def exemptions(self) -> str:
-        """The end of a list of what is allowed."""
+    def refusal(
+        self,
+        name: str,
+        expected: str,
+        value: Any,
+        advice: str = "choose one of these",
+    ) -> ValueError:
+        """The error for a value: what was expected, what came, what to do."""
         words = "".join(f" or {word!r}" for word in self.words)
-        return " or None" * self.optional + words
+        expected = f"{expected}{' or None' * self.optional}{words}"
+        return ValueError(f"{name} must be {expected}, got {quoted(value)}; {advice}.")
 
 
 Rules: TypeAlias = Mapping[str, ParameterRule]
@@ -61,21 +67,17 @@ class Number(ParameterRule):
     largest: float = np.inf
 
     def check(self, name: str, value: Any) -> None:
-        """Raise unless it is such a number."""
-        number = _as_float(value)
+        number, advice = _as_float(value), "choose one in that range"
         above = number >= self.low if self.low_ok else number > self.low
         if not (above and number <= self.high and np.isfinite(number)):
             start = "[" if self.low_ok else "("
             end = "inf)" if np.isinf(self.high) else f"{self.high:g}]"
-            raise ValueError(
-                f"{name} must be a number in {start}{self.low:g}, {end}"
-                f"{self.exemptions}, got {quoted(value)}; choose one in that range."
-            )
+            interval = f"a number in {start}{self.low:g}, {end}"
+            raise self.refusal(name, interval, value, advice)
         if number != 0.0 and not 1.0 / self.largest <= abs(number) <= self.largest:
             raise ValueError(
                 f"{name} must be between {1.0 / self.largest:g} and {self.largest:g}, "
-                f"where its squares are numbers, too, got {quoted(value)}; choose one "
-                "in that range."
+                f"where its squares are numbers, too, got {quoted(value)}; {advice}."
             )
 
 
@@ -87,6 +89,10 @@ def _as_float(value: Any) -> float:
         return float(value)
     except (OverflowError, TypeError, ValueError):
         return float("nan")
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True)
@@ -106,23 +112,19 @@ class Whole(ParameterRule):
     high: int | None = None
 
     def check(self, name: str, value: Any) -> None:
-        """Raise unless it is such a number."""
-        whole = isinstance(value, Integral) and not isinstance(value, bool)
+        whole = _is_whole(value)
         if not (whole and value >= self.low and value <= (self.high or value)):
             kind = {0: "non-negative ", 1: "positive "}.get(self.low, "")
             least = "" if kind else f" of at least {self.low}"
             least += f" up to {self.high}" if whole and value > self.low else ""
-            raise ValueError(
-                f"{name} must be a {kind}whole number{least}"
-                f"{self.exemptions}, got {quoted(value)}; choose for instance "
-                f"{self.example}."
-            )
+            advice = f"choose for instance {self.example}"
+            raise self.refusal(name, f"a {kind}whole number{least}", value, advice)
 
 
 class OneOf(ParameterRule):
     """One of the words (or None among them), or an object that has a method.
 
-    The error ends with the `hint`, where there is one.
+    The error ends with the `hint`, if any.
 
     Examples
     --------
@@ -137,20 +139,16 @@ class OneOf(ParameterRule):
         self.listed, self.method, self.hint = words, method, hint
 
     def check(self, name: str, value: Any) -> None:
-        """Raise unless it is one of them."""
         if value is None or isinstance(value, str):
             good = value in self.listed
         else:
-            known = self.method is not None and not isinstance(value, type)
-            good = known and hasattr(value, str(self.method))
+            has_method = self.method is not None and hasattr(value, str(self.method))
+            good = has_method and not isinstance(value, type)
         if not good:
             also = [] if self.method is None else [f"a {name} object"]
             listed = [*map(repr, self.listed), *also]
             text = " or ".join(filter(None, [", ".join(listed[:-1]), listed[-1]]))
-            raise ValueError(
-                f"{name} must be {text}, got {quoted(value)}; choose one of "
-                f"these{self.hint}."
-            )
+            raise self.refusal(name, text, value, f"choose one of these{self.hint}")
 
 
 @dataclass(frozen=True)
@@ -166,12 +164,8 @@ class Flag(ParameterRule):
     """
 
     def check(self, name: str, value: Any) -> None:
-        """Raise unless it is one of the two."""
         if not isinstance(value, bool | np.bool_):
-            raise ValueError(
-                f"{name} must be True or False{self.exemptions}, "
-                f"got {quoted(value)}; choose one of these."
-            )
+            raise self.refusal(name, "True or False", value)
 
 
 class ClassWeights(ParameterRule):
@@ -186,14 +180,13 @@ class ClassWeights(ParameterRule):
     """
 
     def check(self, name: str, value: Any) -> None:
-        """Raise unless it is one of the two."""
-        known = value == "balanced" if isinstance(value, str) else False
+        good = isinstance(value, str) and value == "balanced"
         if isinstance(value, Mapping):
-            known = all(np.isfinite(_as_float(weight)) for weight in value.values())
-        if not known:
+            good = all(np.isfinite(_as_float(weight)) for weight in value.values())
+        if not good:
+            expected = "'balanced', None or a dict of numbers by class"
             raise ValueError(
-                f"{name} must be 'balanced', None or a dict of numbers by class, got "
-                f"{quoted(value)}; choose one of these."
+                f"{name} must be {expected}, got {quoted(value)}; choose one of these."
             )
 
 
@@ -201,7 +194,6 @@ class FileName(ParameterRule):
     """The name of a file."""
 
     def check(self, name: str, value: Any) -> None:
-        """Raise unless it is a text or a path."""
         file_name(value, name)
 
 
@@ -217,16 +209,12 @@ class Precision(ParameterRule):
     """
 
     def check(self, name: str, value: Any) -> None:
-        """Raise unless it is one of them."""
         try:
-            found = "" if value is None else np.dtype(value).name
+            dtype = "" if value is None else np.dtype(value).name
         except (TypeError, ValueError):
-            found = ""
-        if found not in ("float32", "float64"):
-            raise ValueError(
-                f"{name} must be 'float32' or 'float64', got {quoted(value)}; choose "
-                "one of these."
-            )
+            dtype = ""
+        if dtype not in ("float32", "float64"):
+            raise self.refusal(name, "'float32' or 'float64'", value)
 
 
 class Workers(ParameterRule):
@@ -243,21 +231,15 @@ class Workers(ParameterRule):
     most: ClassVar[int] = 10_000
 
     def check(self, name: str, value: Any) -> None:
-        """Raise unless it is such a number."""
-        whole = isinstance(value, Integral) and not isinstance(value, bool)
-        if not (whole and value != 0 and abs(value) <= self.most):
-            raise ValueError(
-                f"{name} must be a whole number other than 0, up to {self.most}"
-                f"{self.exemptions}, got {quoted(value)}; choose 1, or -1 for all "
-                "cores."
-            )
+        if not (_is_whole(value) and value != 0 and abs(value) <= self.most):
+            expected = f"a whole number other than 0, up to {self.most}"
+            raise self.refusal(name, expected, value, "choose 1, or -1 for all cores")
 
 
 class Function(ParameterRule):
     """A function of one line of a history."""
 
     def check(self, name: str, value: Any) -> None:
-        """Raise unless it can be called."""
         if not callable(value):
             raise TypeError(
                 f"{name} must be a function of one line of the history, got "
@@ -272,7 +254,6 @@ class ReadBy(ParameterRule):
     read: Callable[[Any], object]
 
     def check(self, name: str, value: Any) -> None:
-        """Raise what the function raises."""
         self.read(value)
 
 
@@ -340,23 +321,19 @@ def choose_generator(random_state: Any) -> np.random.Generator:
     return np.random.default_rng(draw_seed(random_state))
 
 
-def draw_seed(random_state: Any) -> int:
+def draw_seed(random_state: Any, below: int = np.iinfo(np.int32).max) -> int:
     """A seed from what scikit-learn calls a random state; objects move on."""
-    return int(old_generator(random_state).randint(np.iinfo(np.int32).max))
+    try:
+        generator = check_random_state(random_state)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            "random_state must be None, a whole number from 0 to 2**32 - 1 or a "
+            f"np.random.RandomState, got {quoted(random_state)}; choose for instance 0."
+        ) from error
+    return int(generator.randint(below))
 
 
 def seeded(solver: Any, rng: np.random.Generator) -> Any:
     """A solver object that has no seed of its own takes the estimator's."""
     unseeded = is_dataclass(solver) and getattr(solver, "random_state", 0) is None
     return replace(solver, random_state=rng) if unseeded else solver  # type: ignore
-
-
-def old_generator(random_state: Any) -> np.random.RandomState:
-    """The generator that scikit-learn makes of a random state."""
-    try:
-        return check_random_state(random_state)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            "random_state must be None, a whole number from 0 to 2**32 - 1 or a "
-            f"np.random.RandomState, got {quoted(random_state)}; choose for instance 0."
-        ) from error

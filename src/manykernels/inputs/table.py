@@ -372,18 +372,6 @@ def _not_finite(X: Any, names: Any) -> ValueError:
     )
 
 
-def require_finite_scores(scores: np.ndarray) -> np.ndarray:
-    """Raise where values are so large that kernels overflow: NaN predicts nothing."""
-    bad = ~np.isfinite(scores).all(axis=1)
-    if bad.any():
-        raise ValueError(
-            "X must hold values whose kernels are finite numbers, got an overflow in "
-            f"row {int(np.argmax(bad))}; check that row, or rescale its columns as in "
-            "training."
-        )
-    return scores
-
-
 # --- kernel matrices ------------------------------------------------------------------
 
 

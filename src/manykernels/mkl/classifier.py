@@ -38,7 +38,6 @@ from manykernels.mkl.calibration import Temperature, calibrate_later, uncalibrat
 from manykernels.mkl.choices import CLASS_LOSSES, CLASS_SOLVERS, CLASSIFIER
 from manykernels.mkl.estimator import MKLEstimator, row_weight
 from manykernels.mkl.models.model import SupportLabels
-from manykernels.mkl.models.nugget_model import fitted_model
 from manykernels.mkl.stream import (
     OnlineEpoch,
     OnlineSettings,
@@ -290,20 +289,15 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         result: SolveResult,
         temperature: Temperature | None = None,
     ) -> Any:
-        """Fitted attributes from the solution of a problem."""
-        rows, found = data.targets, result.model
-        support = support_of(found.coef)
-        self.classes_, self.support_ = rows.classes, rows.kept[support]
-        self._model = fitted_model(data.kernels, data.bank.nugget, found)
-        self._labels = SupportLabels(rows.target[support], rows.weight[support])
+        labels, support = data.targets, support_of(result.model.coef)
+        self.classes_ = labels.classes
+        self._labels = SupportLabels(labels.target[support], labels.weight[support])
+        super()._finish(data, problem, result)
         self._temperature = temperature or calibrate_later(
-            problem, found, self._model, result.scores
+            problem, result.model, self._model, result.scores
         )
         if self._temperature.training is not None:
             reporting.warn_if_alike(problem, self._temperature.training.scores)
-        self.objective_, self.duality_gap_ = result.objective, result.duality_gap
-        self.history_, self.n_iter_ = result.history, len(result.history)
-        self._show_model()
         return self
 
     @available_if(learns_online)

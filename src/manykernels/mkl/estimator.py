@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from manykernels.banks import Bank, Storage, build_bank
+from manykernels.banks.base import support_of
 from manykernels.banks.device_bank import where_features_fit
 from manykernels.banks.shared_nugget import shared_nugget
 from manykernels.base.rooms import room
@@ -35,17 +36,13 @@ from manykernels.inputs.parameters import (
     draw_seed,
     seeded,
 )
-from manykernels.inputs.table import (
-    READING_FIELDS,
-    RowsEstimator,
-    require_finite_scores,
-)
+from manykernels.inputs.table import READING_FIELDS, RowsEstimator
 from manykernels.kernels import Kernel, KernelSet, reads_matrices
 from manykernels.kernels.base import OutOfRangeError
 from manykernels.mkl.choices import PASS_LIMITS
 from manykernels.mkl.models.device_model import on_device
 from manykernels.mkl.models.model import BlockModel, FeatureModel, bytes_at_a_time
-from manykernels.mkl.models.nugget_model import NuggetModel
+from manykernels.mkl.models.nugget_model import NuggetModel, fitted_model
 from manykernels.mkl.reads import KernelPresence, kernel_views, presence
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Auto, Expansion, Problem, SolveResult
@@ -212,6 +209,20 @@ class MKLEstimator(Saved, RowsEstimator):
         self.dual_point_ = result.dual_coef
         return result
 
+    def _finish(self, data: FitData, problem: Problem, result: SolveResult) -> Any:
+        """Set the fitted attributes from the solution of a problem."""
+        self.objective_: Any = result.objective
+        self.duality_gap_: Any = result.duality_gap
+        self.history_: list[Any] = result.history
+        self.n_iter_ = len(result.history)
+        return self._store_model(data, result.model)
+
+    def _store_model(self, data: FitData, found: Expansion) -> Any:
+        self._model = fitted_model(data.kernels, data.bank.nugget, found)
+        self.support_ = data.targets.kept[support_of(found.coef)]
+        self._show_model()
+        return self
+
     def _make_solver(self, seed: int) -> Any:
         """A solver by name, with the estimator's settings, or as it is but seeded."""
         rng = np.random.default_rng(seed)
@@ -303,7 +314,7 @@ class MKLEstimator(Saved, RowsEstimator):
             for part in self._new_parts(table, block_bytes):
                 parts.append(run(part, block_bytes))
         results = np.asarray(parts[0] if len(parts) == 1 else np.concatenate(parts))
-        return require_finite_scores(results) if method == "scores" else results
+        return _require_finite(results) if method == "scores" else results
 
     @property
     def kernel_views_(self) -> list[str]:
@@ -382,6 +393,18 @@ class MKLEstimator(Saved, RowsEstimator):
 
     def _certified(self) -> dict[str, Any]:
         return {"certificate": certificate(self)}
+
+
+def _require_finite(scores: np.ndarray) -> np.ndarray:
+    """Raise where values are so large that kernels overflow: NaN predicts nothing."""
+    bad = ~np.isfinite(scores).all(axis=1)
+    if bad.any():
+        raise ValueError(
+            "X must hold values whose kernels are finite numbers, got an overflow in "
+            f"row {int(np.argmax(bad))}; check that row, or rescale its columns as in "
+            "training."
+        )
+    return scores
 
 
 def row_weight(n_rows: int, kept: np.ndarray, sample_weight: Any) -> np.ndarray:

@@ -9,7 +9,6 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from manykernels.banks import Storage
-from manykernels.banks.base import support_of
 from manykernels.base.rooms import room
 from manykernels.base.stored import (
     Either,
@@ -39,7 +38,6 @@ from manykernels.mkl.estimator import (
     side_by_side,
     solve_each,
 )
-from manykernels.mkl.models.nugget_model import fitted_model
 from manykernels.solvers import Epoch, Expansion, Problem, SolveResult
 from manykernels.targets import Values
 
@@ -314,16 +312,6 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
                 "the two out."
             )
 
-    def _finish(
-        self, data: FitData, problem: Problem, result: SolveResult
-    ) -> MKLRegressor:
-        """Fitted attributes from the solution of a problem."""
-        self.objective_: Any = result.objective
-        self.duality_gap_: Any = result.duality_gap
-        self.history_: list[Any] = result.history
-        self.n_iter_ = len(result.history)
-        return self._store_model(data, result.model)
-
     def _store_each(self, data: FitData, results: list[SolveResult]) -> MKLRegressor:
         self.objective_ = np.array([result.objective for result in results])
         self.duality_gap_ = np.array([result.duality_gap for result in results])
@@ -331,14 +319,10 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
         self.n_iter_ = max(len(result.history) for result in results)
         return self._store_model(data, side_by_side(results))
 
-    def _store_model(self, data: FitData, found: Expansion) -> MKLRegressor:
-        values = data.targets
-        self._model = fitted_model(data.kernels, data.bank.nugget, found)
-        self.support_ = values.kept[support_of(found.coef)]
-        mean = values.intercept
-        self.intercept_ = float(mean[0]) if values.flat else mean
-        self._show_model()
-        return self
+    def _store_model(self, data: FitData, found: Expansion) -> Any:
+        mean = data.targets.intercept
+        self.intercept_ = float(mean[0]) if data.targets.flat else mean
+        return super()._store_model(data, found)
 
     def _restored(self) -> None:
         n_targets = len(np.atleast_1d(self.intercept_))

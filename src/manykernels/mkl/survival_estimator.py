@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from manykernels.banks import Storage
-from manykernels.banks.base import support_of
 from manykernels.base.stored import Fields, ListOf, Part, Real, require_all
 from manykernels.inputs.parameters import Rules
 from manykernels.inputs.training_kernels import training_kernels
@@ -17,8 +16,7 @@ from manykernels.kernels.grammar import VIEW_WIDTHS
 from manykernels.losses import CensoredEpsilonInsensitive
 from manykernels.mkl.choices import SURVIVAL, TIME_SOLVERS
 from manykernels.mkl.estimator import FitData, MKLEstimator
-from manykernels.mkl.models.nugget_model import fitted_model
-from manykernels.solvers import Epoch, Problem, SolveResult
+from manykernels.solvers import Epoch, Expansion
 from manykernels.targets import Times, concordance_index
 
 SMOOTH = "linear; " + "; ".join(f"rbf:gamma={width}" for width in VIEW_WIDTHS[:3])
@@ -225,19 +223,9 @@ class MKLSurvival(MKLEstimator):
         """
         return self._evaluate(X, "block_scores")[..., 0]
 
-    def _finish(
-        self, data: FitData, problem: Problem, result: SolveResult
-    ) -> MKLSurvival:
-        """Fitted attributes from the solution of a problem."""
-        self.objective_ = result.objective
-        self.duality_gap_ = result.duality_gap
-        self.history_ = result.history
-        self.n_iter_ = len(result.history)
-        self._model = fitted_model(data.kernels, data.bank.nugget, result.model)
-        self.support_ = data.targets.kept[support_of(result.model.coef)]
+    def _store_model(self, data: FitData, found: Expansion) -> Any:
         self.intercept_ = float(data.targets.intercept)
-        self._show_model()
-        return self
+        return super()._store_model(data, found)
 
     def _restored(self) -> None:
         one = self._model.coef.shape[1] == 1 and self._model.weights.ndim == 1

@@ -381,7 +381,7 @@ class DependencyParser(ParserPredictions, Saved, BaseEstimator):
         return templates_for_loss(templates, self.templates, self.loss)
 
     def _seed(self) -> int:
-        return int(parameters.old_generator(self.random_state).randint(2**31))
+        return int(parameters.draw_seed(self.random_state, 2**31))
 
     def _lay_out(self, sentences: Sequence[Sentence]) -> TemplateLayout:
         return TemplateLayout.fit(
