@@ -117,7 +117,7 @@ def test_warm_start_on_given_kernels_with_left_out_rows(stack):
 
 
 def test_fit_announces_a_long_fit(iris, monkeypatch):
-    monkeypatch.setattr(reporting, "LONG", 1e-5)
+    monkeypatch.setattr(reporting, "LONG_FIT_SECONDS", 1e-5)
     with pytest.warns(UserWarning, match="Fitting 90 rows with 5 kernels") as caught:
         MKLClassifier().fit(iris.X, iris.y)
     assert caught[0].filename == __file__

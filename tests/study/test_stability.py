@@ -80,7 +80,7 @@ def test_kernels_that_are_not_selected_are_not_needed():
     model = part.solve(1.0, 1.0, sharp=True)
     chosen = kernel_shares(model) > 1e-3
     assert 1 < chosen.sum() < 10
-    problem = part.estimator._problem(part.data, 1.0, 1.0)
+    problem = part.data.problem(1.0, 1.0)
     best = optimum_of(problem)
     assert optimum_of(_only(problem, chosen)) == pytest.approx(best, rel=1e-4)
     for f in np.flatnonzero(kernel_shares(model) > 0.05):

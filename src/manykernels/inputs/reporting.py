@@ -25,6 +25,7 @@ SAME_SCORE_TOL = 1e-3  # margins are of the order of one: smaller is no differen
 # An order of magnitude, from whole fits of 1,200 to 60,000 rows with 12 kernels on two
 # cores: 4e-9 with few rows, 1e-9 with many, where most values are never computed.
 HOST_SECONDS_PER_VALUE = 3e-9
+LONG_FIT_SECONDS = 600.0  # worth a warning
 
 logger = logging.getLogger(__name__)
 
@@ -286,7 +287,7 @@ def warn_if_long(kernels: KernelSet, device: Device | None = None) -> None:
             gram_bytes(kernels) / 1e9,
             seconds,
         )
-    if seconds > 600.0:  # worth a warning
+    if seconds > LONG_FIT_SECONDS:
         warnings.warn(
             f"Fitting {n_rows} rows with {n_kernels} kernels may take about "
             f"{seconds / 60:.0f} minutes; try fewer rows or kernels first, or "

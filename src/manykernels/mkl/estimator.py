@@ -198,7 +198,7 @@ class MKLEstimator(Saved, RowsEstimator):
             callback = reporting.progress_callback(1, self.tol, callback)
         shown = reporting.shown_log() if self.verbose else nullcontext()
         device = self._open_device()
-        full = nullcontext() if device is None else device.said_when_full()
+        full = nullcontext() if device is None else device.out_of_memory_error()
         with shown, full:
             result: SolveResult = solver.solve(problem, start, callback, **options)
         if saved is not None and saved.resumed:
@@ -310,7 +310,7 @@ class MKLEstimator(Saved, RowsEstimator):
         block_bytes = bytes_at_a_time(self.memory_limit, kept)
         model = self._model if device is None else on_device(self._model, device)
         run, parts = getattr(model, method), []
-        with nullcontext() if device is None else device.said_when_full():
+        with nullcontext() if device is None else device.out_of_memory_error():
             for part in self._new_parts(table, block_bytes):
                 parts.append(run(part, block_bytes))
         results = np.asarray(parts[0] if len(parts) == 1 else np.concatenate(parts))

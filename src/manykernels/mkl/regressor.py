@@ -268,7 +268,7 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
         callback = progress_callback(self.verbose, self.tol, self.callback)
         shown = shown_log() if self.verbose else nullcontext()
         device = self._open_device()
-        full = nullcontext() if device is None else device.said_when_full()
+        full = nullcontext() if device is None else device.out_of_memory_error()
         with shown, full:
             results = solve_each(solver, problem, start, callback)
         for result in results:

@@ -304,7 +304,7 @@ class SearchMixin:
             data.recipe,
         )
         device = me._open_device()
-        with nullcontext() if device is None else device.said_when_full():
+        with nullcontext() if device is None else device.out_of_memory_error():
             if folds is None:
                 scores = search.leave_one_out_scores()
             else:

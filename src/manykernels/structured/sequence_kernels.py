@@ -19,8 +19,8 @@ from manykernels.base.machine import (
 from manykernels.base.stored import (
     ListOf,
     Maybe,
-    OneOf,
     Part,
+    StoredWord,
     require_all,
     storable,
 )
@@ -154,7 +154,7 @@ def _columns(group: str, rule: str | Callable[[str], Any], names: Any) -> Column
 
 @storable(
     names=ListOf(Part(str), "kernels"),
-    forms=ListOf(OneOf(*FORMS), "kernels"),
+    forms=ListOf(StoredWord(*FORMS), "kernels"),
     dense=Maybe(Part(KernelSet)),
     sparse=Maybe(Part(KernelSet)),
     explicit=Maybe(Part(KernelSet)),

@@ -19,7 +19,7 @@ from manykernels.base.stored import (
     Floats,
     Halves,
     ListOf,
-    OneOf,
+    StoredWord,
     Wholes,
     require_all,
     storable,
@@ -93,7 +93,7 @@ class ArcReach:
 @storable(
     templates=TEXTS,
     vocabulary=ListOf(TEXTS, len(COLUMNS)),
-    reach_field=OneOf(FIELDS.index("upos"), FIELDS.index("xpos")),
+    reach_field=StoredWord(FIELDS.index("upos"), FIELDS.index("xpos")),
     reach=Wholes("tags", "tags", 2, low=0),
     bits=ListOf(Count(low=1)),
 )

@@ -21,8 +21,8 @@ from sklearn.svm import SVC
 from manykernels.banks import Bank
 from manykernels.banks.composed import weighted_sum
 from manykernels.inputs.view_table import JoinedTable
-from manykernels.mkl.estimator import Training
-from manykernels.mkl.search import Grid, Search, make_folds
+from manykernels.mkl.estimator import FitData
+from manykernels.mkl.search import Grid, KernelSearch, make_folds
 from manykernels.solvers import Expansion
 from manykernels.solvers.loop import require_whole
 from manykernels.study.kernel_parts import KernelParts
@@ -70,7 +70,7 @@ class MethodResult:
 
 
 class TrainingFold:
-    """Training rows, read once: kernels, inner folds, and how to learn on them.
+    """FitData rows, read once: kernels, inner folds, and how to learn on them.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class TrainingFold:
     ) -> None:
         began = time.perf_counter()
         self.estimator, self.train, self.settings = estimator, train, settings
-        self.data: Training = estimator._read(train.X, train.y, train.weight)
+        self.data: FitData = estimator._read(train.X, train.y, train.weight)
         kept = self.data.targets.kept
         self.raw_folds = list(folds)
         target = self.data.targets.target
@@ -101,7 +101,7 @@ class TrainingFold:
 
     def inner_scores(self, bank: Bank, ps: Sequence[float]) -> np.ndarray:
         """Mean scores of every p and C on the inner folds."""
-        search = Search(
+        search = KernelSearch(
             bank=bank,
             targets=self.data.targets,
             grid=Grid(list(ps), self.settings.grid.Cs),
@@ -117,7 +117,7 @@ class TrainingFold:
     def fit(self, p: float, C: float) -> Any:
         """A fitted model on all the training rows."""
         model = copy(self.estimator).set_params(p=p, C=C)
-        problem = model._problem(self.data, p, C)
+        problem = self.data.problem(p, C)
         result = require_whole(model._solve(self.data, problem))
         self._last_model = model._finish(self.data, problem, result)
         return self._last_model
@@ -126,9 +126,9 @@ class TrainingFold:
         """The same with kernel weights that are given, with a sum of one."""
         model = copy(self.estimator).set_params(p=2.0, C=C)
         data = self.plain._replace(bank=weighted_sum(self.plain.bank, weights))
-        result = require_whole(model._solve(data, model._problem(data, 2.0, C)))
+        result = require_whole(model._solve(data, data.problem(2.0, C)))
         found = Expansion(result.model.weights[0] * result.model.coef, weights)
-        problem = model._problem(self.plain, 2.0, C)
+        problem = self.plain.problem(2.0, C)
         return model._finish(self.plain, problem, replace(result, model=found))
 
     def path(self, p: float) -> Iterator[tuple[float, np.ndarray]]:
@@ -136,7 +136,7 @@ class TrainingFold:
         start = None
         for C in self.settings.grid.Cs:
             solver = self.estimator._make_solver(self.data.seed)
-            problem = self.estimator._problem(self.data, p, C)
+            problem = self.data.problem(p, C)
             start = require_whole(solver.solve(problem, start)).model
             yield C, start.weights / start.weights.sum()
 
@@ -146,7 +146,7 @@ class TrainingFold:
         return self._last_model or self.fit(2.0, self.settings.grid.Cs[0])
 
     @property
-    def plain(self) -> Training:
+    def plain(self) -> FitData:
         """The kernels before a nugget was made of parts of them."""
         return self.data._replace(bank=self.data.bank.without_nugget)
 

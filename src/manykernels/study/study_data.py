@@ -140,7 +140,7 @@ class StudyData:
         if not isinstance(self.targets, Labels):
             return
         counts = np.bincount(
-            self.targets.positions[train], minlength=self.targets.n_outputs
+            self.targets.target[train], minlength=self.targets.n_outputs
         )
         if not counts.all():
             raise ValueError(

@@ -270,7 +270,7 @@ def class_table(done: FinishedSplits) -> ResultTable | None:
     lines = []
     for method in done.methods:
         rows, scores = done.pooled(method)
-        true, found = done.targets.positions[rows], scores.argmax(axis=1)
+        true, found = done.targets.target[rows], scores.argmax(axis=1)
         labels = np.arange(len(done.targets.classes))
         figures = precision_recall_fscore_support(
             true, found, labels=labels, zero_division=0.0
@@ -295,7 +295,7 @@ def confusion(done: FinishedSplits, method: str = LEARNED) -> np.ndarray | None:
         return None
     rows, scores = done.pooled(method)
     labels = np.arange(len(done.targets.classes))
-    true, predicted = done.targets.positions[rows], scores.argmax(axis=1)
+    true, predicted = done.targets.target[rows], scores.argmax(axis=1)
     return np.asarray(confusion_matrix(true, predicted, labels=labels))
 
 
@@ -310,7 +310,7 @@ def calibration_table(done: FinishedSplits) -> ResultTable | None:
     for method in done.methods:
         if method not in NO_PROBABILITIES:
             rows, scores = done.pooled(method)
-            true = done.targets.positions[rows]
+            true = done.targets.target[rows]
             for line in reliability(softmax(scores, axis=1), true):
                 lines.append({"method": method, **line})
     return ResultTable.of(lines)
