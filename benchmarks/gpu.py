@@ -19,7 +19,7 @@ from mnist_speed import C, block_kernels
 import manykernels as mk
 from manykernels.banks import build_bank
 from manykernels.banks.device_bank import DeviceBank
-from manykernels.base.extras import require_library
+from manykernels.base.imports import require_library
 from manykernels.device import open_device
 from manykernels.kernels import KernelSet, as_kernels
 from manykernels.mkl.estimator import MKLEstimator

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from manykernels.base.extras import MissingLibraryError, require_library
+from manykernels.base.imports import MissingLibraryError, require_library
 
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 

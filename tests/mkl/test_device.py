@@ -209,7 +209,7 @@ def test_devices_that_are_not_there_say_so(torch):
 
 
 def test_without_pytorch_one_sentence_says_so(monkeypatch):
-    from manykernels.base.extras import MissingLibraryError
+    from manykernels.base.imports import MissingLibraryError
     from manykernels.device import base as device_base
 
     def missing(module, extra):

@@ -8,7 +8,7 @@ LIBRARIES = ("typer", "rich")  # commands ask for what they need beside
 
 def run() -> None:
     """Run the command, or say in one sentence what it needs to be installed."""
-    from manykernels.base.extras import MissingLibraryError, require_library
+    from manykernels.base.imports import MissingLibraryError, require_library
 
     try:
         for library in LIBRARIES:

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 import typer
 
-from manykernels.base.extras import MissingLibraryError
+from manykernels.base.imports import MissingLibraryError
 
 BAD_INPUT = 2
 RAISE_OPCODE = dis.opmap["RAISE_VARARGS"]

@@ -17,7 +17,7 @@ from sklearn.model_selection import (
 )
 
 from manykernels.banks import Storage
-from manykernels.base.rooms import room
+from manykernels.base.imports import room
 from manykernels.cli.data_files import choose_format
 from manykernels.cli.errors import fail, one_line, show
 from manykernels.cli.kernel_files import choose_kernels

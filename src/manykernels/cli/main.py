@@ -11,7 +11,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from manykernels.base.extras import require_library
+from manykernels.base.imports import require_library
 from manykernels.cli.errors import (
     BAD_INPUT,
     INTERRUPTED,

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from manykernels.base.extras import require_library
+from manykernels.base.imports import require_library
 from manykernels.base.machine import allowed_bytes
 from manykernels.base.quoted import quoted
 from manykernels.device.namespace import NUMPY, DeviceArray

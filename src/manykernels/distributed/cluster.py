@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from manykernels.base.extras import require_library
+from manykernels.base.imports import require_library
 
 CONNECT = "20s"  # that a scheduler may take to answer
 READERS = {"parquet": "read_parquet", "csv": "read_csv"}

@@ -15,7 +15,6 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from manykernels.base.documented import Documented
 from manykernels.base.quoted import quoted, quoted_error
 from manykernels.base.stored import Fields, Maybe, check_fields
 from manykernels.files.container import (
@@ -33,6 +32,29 @@ ROOMS = ("mkl", "products", "structured", "compare")
 NEVER = ("callback", "checkpoint", "device")
 KERNELS = ("kernels", "base_kernels")
 ALWAYS_SHOWN = ("p", "C", "loss", "solver", "tol", "storage")  # even if default
+SITE = "https://manykernels.github.io/manykernels/"
+
+
+class Documented:
+    """Mixin: scikit-learn's diagram of an estimator links to its page of the reference.
+
+    Examples
+    --------
+    >>> import manykernels as mk
+    >>> mk.MKLClassifier()._get_doc_link()
+    'https://manykernels.github.io/.../api/generated/manykernels.MKLClassifier.html'
+    """
+
+    _doc_link_module = "manykernels"
+
+    @property
+    def _doc_link_template(self) -> str:
+        """The whole address, without a field for scikit-learn to fill in."""
+        name = type(self).__name__
+        room = ".".join(type(self).__module__.split(".")[:2])
+        public = import_module("manykernels").__all__
+        home = "manykernels" if name in public else room
+        return f"{SITE}api/generated/{home}.{name}.html"
 
 
 class Saved(Documented):

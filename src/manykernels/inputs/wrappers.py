@@ -9,7 +9,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import numpy as np
 from sklearn import get_config
 
-from manykernels.base.rooms import room
+from manykernels.base.imports import room
 from manykernels.device import Device, to_numpy
 from manykernels.device.host_views import DeviceMatrix
 

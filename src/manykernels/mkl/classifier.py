@@ -11,7 +11,7 @@ from sklearn.utils.metaestimators import available_if
 
 from manykernels.banks import Storage
 from manykernels.banks.base import support_of
-from manykernels.base.rooms import room
+from manykernels.base.imports import room
 from manykernels.base.stored import (
     ClassLabels,
     Fields,

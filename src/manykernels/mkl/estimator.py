@@ -15,7 +15,7 @@ from manykernels.banks import Bank, Storage, build_bank
 from manykernels.banks.base import support_of
 from manykernels.banks.device_bank import where_features_fit
 from manykernels.banks.shared_nugget import shared_nugget
-from manykernels.base.rooms import room
+from manykernels.base.imports import room
 from manykernels.base.stored import (
     Count,
     Fields,

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from manykernels.banks import Storage
-from manykernels.base.rooms import room
+from manykernels.base.imports import room
 from manykernels.base.stored import (
     Either,
     Fields,

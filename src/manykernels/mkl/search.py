@@ -15,8 +15,8 @@ from scipy.stats import rankdata
 from sklearn.model_selection import check_cv
 
 from manykernels.banks import Bank
+from manykernels.base.imports import room
 from manykernels.base.machine import one_blas_thread
-from manykernels.base.rooms import room
 from manykernels.base.stored import (
     Columns,
     Count,

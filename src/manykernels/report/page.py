@@ -11,7 +11,7 @@ import numpy as np
 
 from manykernels import __version__
 from manykernels.base.disk import file_name, replacing
-from manykernels.base.extras import require_library
+from manykernels.base.imports import require_library
 from manykernels.files.saved import certificate
 from manykernels.report.number_formats import number, tenths
 from manykernels.study import Study

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from manykernels.base.extras import require_library
+from manykernels.base.imports import require_library
 from manykernels.inputs.reporting import shortened
 from manykernels.solvers import Epoch
 

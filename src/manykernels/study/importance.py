@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import check_cv
 from sklearn.utils import Bunch, get_tags
 
-from manykernels.base.extras import require_library
+from manykernels.base.imports import require_library
 from manykernels.inputs.parameters import Flag, OneOf, Whole, choose_generator
 from manykernels.study.held_out import (
     HeldOut,

@@ -11,7 +11,7 @@ import numpy as np
 
 from manykernels.banks import Bank
 from manykernels.banks.centered_alignment import centered_products, ratio
-from manykernels.base.extras import require_library
+from manykernels.base.imports import require_library
 from manykernels.base.quoted import quoted
 from manykernels.inputs.parameters import OneOf, Rules, Whole, check_values, draw_seed
 from manykernels.study.kernel_parts import KernelParts

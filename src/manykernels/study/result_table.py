@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from manykernels.base.extras import require_library
+from manykernels.base.imports import require_library
 
 
 class ResultTable(dict[str, Any]):

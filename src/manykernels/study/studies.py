@@ -13,9 +13,9 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
-from manykernels.base.documented import Documented
+from manykernels.base.imports import room
 from manykernels.base.machine import one_blas_thread, parse_bytes
-from manykernels.base.rooms import room
+from manykernels.files.saved import Documented
 from manykernels.inputs.parameters import (
     ReadBy,
     Rules,

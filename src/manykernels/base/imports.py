@@ -1,4 +1,4 @@
-"""Libraries that only some installations have."""
+"""Imports that wait until they are needed: optional libraries, and higher rooms."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def require_library(module: str, extra: str) -> ModuleType:
     >>> require_library("no_such_library.parts", "plot")
     Traceback (most recent call last):
         ...
-    manykernels.base.extras.MissingLibraryError: expected the library \
+    manykernels.base.imports.MissingLibraryError: expected the library \
 no_such_library, which is not installed; call pip install "manykernels[plot]".
     """
     library = module.partition(".")[0]
@@ -31,3 +31,17 @@ no_such_library, which is not installed; call pip install "manykernels[plot]".
             f"expected the library {library}, which is not installed; call "
             f'pip install "manykernels[{extra}]".'
         ) from error
+
+
+def room(name: str) -> ModuleType:
+    """A room above the caller's, imported when it is used.
+
+    Imports go down. What an estimator offers from above, such as its report, is
+    imported by name when it is called, so that nothing is imported upwards.
+
+    Examples
+    --------
+    >>> room("norms").__name__
+    'manykernels.norms'
+    """
+    return import_module(f"manykernels.{name}")
