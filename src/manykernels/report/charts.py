@@ -25,9 +25,10 @@ from manykernels.report.pictures import (
 )
 from manykernels.report.svg_figures import INK, MUTED, describe, to_svg
 
-CHART_WIDTH = 760.0  # of the page's column, in points
-BAR_HEIGHT = 26.0  # of a line of bars, in points
-MAX_NAME = 34  # letters of a name beside a bar
+# A point of matplotlib is a pixel of the page, whose column is as wide.
+CHART_WIDTH = 760.0
+BAR_HEIGHT = 26.0  # with the gap to the next bar
+MAX_NAME = 34  # letters beside a bar; the tooltip has all of them
 MARKERS = "os^DvP"  # marks of the legends, in the order of the colors
 Format = Callable[[float], str]
 
@@ -223,6 +224,7 @@ def calibration_chart(curves: Sequence[ChartCurve], title: str, shown: int) -> M
     ax = figure.add_subplot()
     lowest = min(float(np.min([curve.x, curve.y])) for curve in curves)
     start = max(0.0, np.floor(10.0 * lowest) / 10.0)
+    # Probabilities that are right lie on the diagonal.
     ax.plot([start, 1.0], [start, 1.0], color=GRAY, lw=1.0, ls="--")
     for k, curve in enumerate(curves):
         _draw_curve(ax, curve, k, percent, hidden=k >= shown)

@@ -13,7 +13,6 @@ from manykernels import __version__
 from manykernels.base.disk import file_name, replacing
 from manykernels.base.imports import require_library
 from manykernels.files.saved import certificate
-from manykernels.report.number_formats import number, tenths
 from manykernels.study import Study
 from manykernels.study.model_on_test_rows import ModelOnTestRows
 
@@ -68,7 +67,7 @@ def write_report(
     """
     path = file_name(path)
     require_page_libraries()
-    text = _page(_findings(subject, X, y, sample_weight), title)
+    text = _page(_read_findings(subject, X, y, sample_weight), title)
     with replacing(path) as stream:
         stream.write(text.encode())
 
@@ -79,7 +78,7 @@ def require_page_libraries() -> None:
         require_library(library, "plot")
 
 
-def _findings(subject: Any, X: Any, y: Any, sample_weight: Any) -> Any:
+def _read_findings(subject: Any, X: Any, y: Any, sample_weight: Any) -> Any:
     subject._require_fitted()
     if isinstance(subject, Study):
         if X is not None or y is not None:
@@ -98,16 +97,16 @@ def _findings(subject: Any, X: Any, y: Any, sample_weight: Any) -> Any:
     return ModelOnTestRows(subject, X, y, sample_weight)
 
 
-def _page(found: Any, title: str | None) -> str:
+def _page(findings: Any, title: str | None) -> str:
     """The whole file as text."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    from manykernels.report.sections import N_COLORS, SECTIONS
+    from manykernels.report.sections import N_COLORS, SECTIONS, score_format
     from manykernels.report.svg_figures import page_style
 
     page = Environment(
         loader=PackageLoader("manykernels.report", ""),
-        autoescape=True,  # every name comes from a stranger's data
+        autoescape=True,  # names come from data that may be hostile
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -118,20 +117,24 @@ def _page(found: Any, title: str | None) -> str:
         "allow_nan": False,
         "separators": (",", ":"),
     }
-    style, script = (_resource(name) for name in ("page.css", "page.js"))
+    style, script = (
+        files("manykernels.report").joinpath(name).read_text(encoding="utf-8")
+        for name in ("page.css", "page.js")
+    )
     with page_style():
         sections = [
             (name, heading, content)
             for name, heading, make in SECTIONS
-            if (content := make(found)) is not None
+            if (content := make(findings)) is not None
         ]
     return page.get_template("page.html").render(
-        found=found,
-        title=title or _title(found),
-        lead=_lead(found),
-        notes=_notes(found),
-        figures=_key_figures(found),
-        sections=[*sections, ("done", "What was done", {"facts": _facts(found)})],
+        findings=findings,
+        title=title,
+        is_study=isinstance(findings, Study),
+        has_rows=not isinstance(findings, ModelWithoutTestRows),
+        score=score_format(findings) if hasattr(findings, "unit_") else None,
+        model=_model_facts(getattr(findings, "model_", None)),
+        sections=sections,
         n_colors=N_COLORS,
         version=__version__,
         style=style,
@@ -140,113 +143,14 @@ def _page(found: Any, title: str | None) -> str:
     )
 
 
-def _resource(name: str) -> str:
-    return files("manykernels.report").joinpath(name).read_text(encoding="utf-8")
-
-
-def _title(found: Any) -> str:
-    if isinstance(found, Study):
-        return f"Does learning the weights pay? A study of {found.n_rows_:,} rows"
-    name = type(found.model_).__name__
-    if isinstance(found, ModelWithoutTestRows):
-        return f"{name}: kernels, weights and certificate"
-    return f"{name} on {found.n_rows_:,} unseen rows"
-
-
-def _lead(found: Any) -> str:
-    """What was done, in one sentence."""
-    if isinstance(found, ModelWithoutTestRows):
-        return "What the model learned; no rows were passed to judge it on."
-    views = f"{len(found.contributions_)} views"
-    if not isinstance(found, Study):
-        return f"One fitted model, {views}, judged on rows that it was not fitted on."
-    return (
-        f"{len(found.titles_)} methods and {views}, {found.n_finished_} splits of "
-        f"{found.n_rows_:,} rows: all of them chose their settings on "
-        f"{found.inner_cv} folds of the training rows, and are judged on the others."
-    )
-
-
-def _score_text(found: Any, score: float) -> str:
-    return tenths(score) if found.unit_[0] != 1.0 else number(score)
-
-
-def _notes(found: Any) -> list[str]:
-    """What must not be overlooked."""
-    if not isinstance(found, Study):
-        return []
-    notes, summary = [], found.summary_
-    best = int(np.argmax(summary["score"]))
-    if summary["method"][best] != "mkl":
-        score = _score_text(found, summary["score"][best])
-        notes.append(f"Best on these splits: {summary['title'][best]}, {score}.")
-    if found.n_finished_ < found.n_splits_:
-        notes.append(
-            f"The study was interrupted: {found.n_finished_} of {found.n_splits_} "
-            "splits were finished, and no model of all rows was fitted."
-        )
-    return notes
-
-
-def _key_figures(found: Any) -> list[tuple[str, str]]:
-    """Names and values."""
-    pairs: list[tuple[str, str]] = []
-    if isinstance(found, Study):
-        for k, method in enumerate(("learned", "uniform")):
-            score = _score_text(found, found.summary_["score"][k])
-            pairs.append((f"{found.metric_}, {method} weights", score))
-        pairs.append(("rows", f"{found.n_rows_:,}"))
-    elif isinstance(found, ModelOnTestRows):
-        score = _score_text(found, found.score_)
-        pairs.append((f"{found.metric_}, learned weights", score))
-        pairs.append(("unseen rows", f"{found.n_rows_:,}"))
-    if hasattr(found, "contributions_"):
-        pairs.append(("views", str(len(found.contributions_))))
-    model = getattr(found, "model_", None)
-    if model is not None:
-        used = np.atleast_2d(model.kernel_weights_).max(axis=0) > 0.0
-        pairs.append(("kernels used", f"{used.sum()} of {len(used)}"))
-        gap = certificate(model)["relative_gap"]
-        pairs.append(("above the optimum, at most", f"{100 * gap:.2g} %"))
-    return pairs
-
-
-def _facts(found: Any) -> list[tuple[str, str]]:
-    """What was done: names and values."""
-    if isinstance(found, Study):
-        pairs = _study_facts(found)
-    elif isinstance(found, ModelOnTestRows):
-        pairs = [("task", found.kind_), ("unseen rows", f"{found.n_rows_:,}")]
-    else:
-        pairs = [("rows", "none were passed: the figures are those of training alone")]
-    model = getattr(found, "model_", None)
+def _model_facts(model: Any) -> dict[str, Any] | None:
+    """Its summary, how many kernels it uses, and its distance from the optimum."""
     if model is None:
-        return pairs
-    summary = model.summary()
-    settings = ", ".join(f"{k} = {v}" for k, v in summary["settings"].items())
-    pairs.append(("model", f"{summary['estimator']} ({settings})"))
-    if summary.get("rows_by_view"):
-        by_view = summary["rows_by_view"].items()
-        counts = ", ".join(f"{name} {count:,}" for name, count in by_view)
-        pairs.append(("rows by view", counts))
-    pairs.append(("support rows", f"{summary['support_rows']:,}"))
-    return pairs
-
-
-def _study_facts(study: Study) -> list[tuple[str, str]]:
-    splits = f"{study.n_finished_} splits"
-    if isinstance(study.cv, int):
-        splits += f": {study.cv} folds"
-        splits += f", {study.n_repeats} times" * (study.n_repeats > 1)
-    inner = f"{study.inner_cv} folds of the training rows of a split"
-    pairs = [
-        ("task", study.kind_),
-        ("rows", f"{study.n_rows_:,}"),
-        ("splits", splits),
-        ("settings chosen on", inner),
-        ("methods", ", ".join(study.titles_.values())),
-        ("seed", str(study.random_state)),
-    ]
-    if hasattr(study, "p_"):
-        pairs.append(("chosen on all rows", f"p = {study.p_:g}, C = {study.C_:g}"))
-    return pairs
+        return None
+    used = np.atleast_2d(model.kernel_weights_).max(axis=0) > 0.0
+    return {
+        **model.summary(),
+        "n_kernels": len(used),
+        "n_used": int(used.sum()),
+        "gap": 100 * certificate(model)["relative_gap"],
+    }

@@ -61,7 +61,13 @@ def plot_weights(
     ['b', 'a']
     """
     groups = [""] * len(names) if groups is None else list(groups)
-    _require_equal_lengths(names, weights, groups)
+    lengths = [len(names), len(weights), len(groups)]
+    if len(set(lengths)) > 1:
+        raise ValueError(
+            "names, weights and groups must have one entry per kernel, got "
+            f"{lengths[0]}, {lengths[1]} and {lengths[2]}; give all three the same "
+            "length."
+        )
     bars = weight_bars(names, weights, groups, limit)
     order = list(dict.fromkeys(groups))
     for group in order:
@@ -98,7 +104,9 @@ def plot_convergence(ax: Axes, history: Sequence[Epoch]) -> Any:
     >>> plot_convergence(Figure().subplots(), lines).axes[0].get_ylabel()
     'objective'
     """
-    epochs, best, bound = _certificate(history)
+    epochs = [line.epoch for line in history]
+    best = np.minimum.accumulate([line.objective for line in history])
+    bound = best * (1.0 - np.array([line.gap for line in history]))
     ax.plot(epochs, best, "o-", color=COLORS[0], ms=3, label="objective")
     ax.plot(epochs, bound, "s--", color=COLORS[1], ms=3, label="certified lower bound")
     ax.fill_between(epochs, bound, best, color=GRAY, alpha=0.15, lw=0)
@@ -157,7 +165,11 @@ def plot_fit(
     >>> [ax.get_xlabel() for ax in figure.axes]
     ['kernel weight (all sum to 1)', '', 'epoch']
     """
-    _require_fitted(model)
+    if not hasattr(model, "history_"):
+        raise ValueError(
+            f"plot_fit needs a fitted MKLClassifier, got {type(model).__name__} "
+            "without a history; call fit first."
+        )
     figure = new_figure(10.0, 4.6)
     grid = figure.add_gridspec(2, 2, width_ratios=(1.15, 1.0), height_ratios=(1.6, 1.0))
     weights = figure.add_subplot(grid[:, 0])
@@ -201,14 +213,24 @@ def plot_interactions(
     >>> [text.get_text() for text in figure.axes[0].get_yticklabels()]
     ['x4', 'x0 * x2']
     """
-    _require_interactions(model)
+    if not hasattr(model, "interactions_"):
+        raise ValueError(
+            "plot_interactions needs a fitted PolynomialMKLRegressor or "
+            f"PolynomialMKLClassifier, got {type(model).__name__} without "
+            "interactions; call fit first."
+        )
     table = model.interactions_
     shown = min(limit, table.n_rows)
     ax = new_figure(6.4, 1.6 + 0.26 * shown).add_subplot() if ax is None else ax
     signed = not np.isnan(table["coefficient"][:shown]).any()
     values = np.asarray(table["coefficient" if signed else "weight"][:shown])
-    ax.barh(range(shown), values, color=_colors(table["sign"][:shown]))
-    ax.set_yticks(range(shown), _labels(table, shown), fontsize=8)
+    colors = {1: COLORS[0], -1: COLORS[1], 0: COLORS[2]}  # by sign, if any
+    bar_colors = [colors[int(sign)] for sign in table["sign"][:shown]]
+    labels = list(table["interaction"][:shown])
+    if "class" in table:
+        labels = [f"{a} [{b}]" for a, b in zip(labels, table["class"], strict=False)]
+    ax.barh(range(shown), values, color=bar_colors)
+    ax.set_yticks(range(shown), labels, fontsize=8)
     ax.invert_yaxis()
     ax.axvline(0.0, color=GRAY, lw=0.8)
     what = "coefficient of the product of scaled columns" if signed else "kernel weight"
@@ -246,9 +268,18 @@ def plot_alignments(
     >>> [text.get_text() for text in figure.axes[0].get_yticklabels()]
     ['rbf@1', 'rbf@0', 'linear@0']
     """
-    values = _square(alignments)
+    values = np.asarray(alignments, dtype=float)
+    if values.ndim != 2 or values.shape[0] != values.shape[1] or not values.size:
+        raise ValueError(
+            "alignments must have the shape (n_kernels, n_kernels), got "
+            f"{values.shape}; pass what kernel_alignments returns."
+        )
     labels = [str(f) for f in range(len(values))] if names is None else list(names)
-    _require_one_name_each(labels, values)
+    if len(labels) != len(values):
+        raise ValueError(
+            f"names must have one entry for each of {len(values)} kernels, got "
+            f"{len(labels)}; name them all, or none."
+        )
     order = _alike_together(values)
     values, labels = values[np.ix_(order, order)], [labels[f] for f in order]
     size = 2.4 + 0.3 * min(len(labels), MAX_NAMED_CELLS)
@@ -280,7 +311,11 @@ def plot_model(model: Any) -> Figure:
         hasattr(line, "gap") for line in getattr(model, "history_", [])
     ):
         return plot_fit(model)
-    tables = [v for v in model.summary().values() if _is_table(v)]
+    tables = [
+        value
+        for value in model.summary().values()
+        if isinstance(value, list) and value and isinstance(value[0], dict)
+    ]
     if not tables:
         raise ValueError(
             f"expected a model with weights to draw, got {type(model).__name__}; see "
@@ -339,15 +374,6 @@ def weight_bars(
     return bars
 
 
-def _certificate(
-    history: Sequence[Epoch],
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Epochs, the lowest objective so far, and the bound that goes with its gap."""
-    epochs = np.array([line.epoch for line in history])
-    best = np.minimum.accumulate([line.objective for line in history])
-    return epochs, best, best * (1.0 - np.array([line.gap for line in history]))
-
-
 def _epoch_axis(ax: Axes) -> None:
     from matplotlib.ticker import MaxNLocator
 
@@ -360,42 +386,6 @@ def _epoch_axis(ax: Axes) -> None:
 def hide_frame(ax: Axes) -> None:
     """Leave out the lines at the top and on the right."""
     ax.spines[["top", "right"]].set_visible(False)
-
-
-def _require_equal_lengths(*sequences: Sequence[Any]) -> None:
-    lengths = [len(sequence) for sequence in sequences]
-    if len(set(lengths)) > 1:
-        raise ValueError(
-            "names, weights and groups must have one entry per kernel, got "
-            f"{lengths[0]}, {lengths[1]} and {lengths[2]}; give all three the same "
-            "length."
-        )
-
-
-def _require_fitted(model: Any) -> None:
-    if not hasattr(model, "history_"):
-        raise ValueError(
-            f"plot_fit needs a fitted MKLClassifier, got {type(model).__name__} "
-            "without a history; call fit first."
-        )
-
-
-def _square(alignments: Any) -> np.ndarray:
-    values = np.asarray(alignments, dtype=float)
-    if values.ndim != 2 or values.shape[0] != values.shape[1] or not values.size:
-        raise ValueError(
-            "alignments must have the shape (n_kernels, n_kernels), got "
-            f"{values.shape}; pass what kernel_alignments returns."
-        )
-    return values
-
-
-def _require_one_name_each(names: Sequence[str], values: np.ndarray) -> None:
-    if len(names) != len(values):
-        raise ValueError(
-            f"names must have one entry for each of {len(values)} kernels, got "
-            f"{len(names)}; name them all, or none."
-        )
 
 
 def _alike_together(values: np.ndarray) -> list[int]:
@@ -429,29 +419,3 @@ def draw_cells(
             color = "black" if values[i, j] > LIGHT_CELL else "white"
             ax.text(j, i, text, color=color, **style)
     return cells
-
-
-def _colors(signs: Any) -> list[str]:
-    # Blue for positive, orange for negative, green without a sign.
-    names = {1: COLORS[0], -1: COLORS[1], 0: COLORS[2]}
-    return [names[int(sign)] for sign in signs]
-
-
-def _labels(table: Any, shown: int) -> list[str]:
-    labels = list(table["interaction"][:shown])
-    if "class" not in table:
-        return labels
-    return [f"{a} [{b}]" for a, b in zip(labels, table["class"], strict=False)]
-
-
-def _require_interactions(model: Any) -> None:
-    if not hasattr(model, "interactions_"):
-        raise ValueError(
-            "plot_interactions needs a fitted PolynomialMKLRegressor or "
-            f"PolynomialMKLClassifier, got {type(model).__name__} without "
-            "interactions; call fit first."
-        )
-
-
-def _is_table(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)

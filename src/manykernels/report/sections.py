@@ -14,10 +14,11 @@ from manykernels.report.charts import ChartCurve
 from manykernels.report.number_formats import number, percent, tenths
 from manykernels.report.pictures import COLORS, MAX_NAMED_CELLS
 
+# What a reader takes in, and a browser draws without delay; tables have the rest.
 MAX_SHARE_BARS = 30
 MAX_PATH_CURVES = 8
 MAX_EPOCH_MARKS = 400
-MAX_POINTS = 2000  # predicted against true
+MAX_POINTS = 2000
 MAX_PAGE_ROWS = 5000
 SHOWN_CALIBRATIONS = 2  # until others are chosen in the legend
 N_COLORS = len(COLORS)
@@ -41,8 +42,9 @@ class PageColumn:
         return cls(title, [form(value) for value in values], values)
 
 
-def _score_format(found: Any) -> Callable[[float], str]:
-    return tenths if found.unit_[0] != 1.0 else number
+def score_format(findings: Any) -> Callable[[float], str]:
+    """Return how scores are written: shares in percent, others as numbers."""
+    return tenths if findings.unit_[0] != 1.0 else number
 
 
 def _rank(values: Any, limit: int | None = None) -> np.ndarray:
@@ -54,24 +56,24 @@ def _rank(values: Any, limit: int | None = None) -> np.ndarray:
 # --- predictions ----------------------------------------------------------------------
 
 
-def methods(found: Any) -> Content | None:
+def methods(findings: Any) -> Content | None:
     """Every method on the same splits."""
-    summary = getattr(found, "summary_", None)
+    summary = getattr(findings, "summary_", None)
     if summary is None:
         return None
-    form, names = _score_format(found), list(summary["title"])
+    form, names = score_format(findings), list(summary["title"])
     scores = [
-        found.scores_["score"][found.scores_["method"] == method]
+        findings.scores_["score"][findings.scores_["method"] == method]
         for method in summary["method"]
     ]
     chart = charts.method_chart(
-        names, scores, summary["score"], summary["std_error"], found.metric_, form
+        names, scores, summary["score"], summary["std_error"], findings.metric_, form
     )
     ends = zip(summary["lowest"], summary["highest"], strict=True)
     columns = [
         PageColumn("method", names),
-        PageColumn.of(found.metric_, summary["score"], form),
-        PageColumn("gain over uniform weights", _gains(found), summary["gain"]),
+        PageColumn.of(findings.metric_, summary["score"], form),
+        PageColumn("gain over uniform weights", _gains(findings), summary["gain"]),
         PageColumn(
             "lowest to highest",
             [f"{form(low)} to {form(high)}" for low, high in ends],
@@ -82,11 +84,11 @@ def methods(found: Any) -> Content | None:
     return {"chart": chart, "columns": columns}
 
 
-def _gains(found: Any) -> list[str]:
-    factor = found.unit_[0]
+def _gains(findings: Any) -> list[str]:
+    factor = findings.unit_[0]
     digits = 1 if factor != 1.0 else 3
     texts = []
-    for line in found.summary_.lines():
+    for line in findings.summary_.lines():
         size = round(factor * line["gain"], digits) + 0.0  # no minus before zero
         error = factor * line["gain_error"]
         text = f"{size:+.{digits}f}"
@@ -95,16 +97,18 @@ def _gains(found: Any) -> list[str]:
     return texts
 
 
-def classes(found: Any) -> Content | None:
+def classes(findings: Any) -> Content | None:
     """The confusion matrix, and precision and recall of every class."""
-    counts = getattr(found, "confusion_", None)
+    counts = getattr(findings, "confusion_", None)
     if counts is None:
         return None
-    names = [str(label) for label in found.classes_]
+    names = [str(label) for label in findings.classes_]
     chart = None
     if len(names) <= MAX_NAMED_CELLS:
         chart = charts.confusion_chart(counts, names)
-    lines = [line for line in found.class_results_.lines() if line["method"] == "mkl"]
+    lines = [
+        line for line in findings.class_results_.lines() if line["method"] == "mkl"
+    ]
     columns = [
         PageColumn("class", [str(line["class"]) for line in lines]),
         PageColumn.of("rows", [line["rows"] for line in lines], "{:.0f}".format),
@@ -114,33 +118,33 @@ def classes(found: Any) -> Content | None:
     return {"chart": chart, "columns": columns}
 
 
-def values(found: Any) -> Content | None:
+def values(findings: Any) -> Content | None:
     """Predicted against true numbers."""
-    if getattr(found, "kind_", None) != "regression":
+    if getattr(findings, "kind_", None) != "regression":
         return None
-    table = found.predictions_
+    table = findings.predictions_
     chosen = np.random.default_rng(0).permutation(len(table["row"]))[:MAX_POINTS]
     row, true, predicted = (table[k][chosen] for k in ("row", "true", "predicted"))
     tips = [
-        f"{found.row_names_[i]}: true {number(a)}, predicted {number(b)}"
+        f"{findings.row_names_[i]}: true {number(a)}, predicted {number(b)}"
         for i, a, b in zip(row, true, predicted, strict=True)
     ]
     return {"chart": charts.prediction_chart(true, predicted, tips)}
 
 
-def calibration(found: Any) -> Content | None:
+def calibration(findings: Any) -> Content | None:
     """Observed frequencies in groups of equal predicted probability."""
-    bins = getattr(found, "calibration_", None)
+    bins = getattr(findings, "calibration_", None)
     if bins is None:
         return None
-    titles = getattr(found, "titles_", {"mkl": "this model"})
+    titles = getattr(findings, "titles_", {"mkl": "this model"})
     curves = []
     for method in dict.fromkeys(bins["method"].tolist()):
         chosen = bins["method"] == method
         columns = (bins[name][chosen] for name in ("probability", "frequency", "error"))
         curves.append(ChartCurve(titles[method], *columns))
-    two = len(found.classes_) == 2
-    title = f"probability of {found.classes_[1]}" if two else "predicted probability"
+    two = len(findings.classes_) == 2
+    title = f"probability of {findings.classes_[1]}" if two else "predicted probability"
     return {
         "chart": charts.calibration_chart(curves, title, SHOWN_CALIBRATIONS),
         "items": [(curve.name, curve.name) for curve in curves],
@@ -150,17 +154,19 @@ def calibration(found: Any) -> Content | None:
     }
 
 
-def missing(found: Any) -> Content | None:
+def missing(findings: Any) -> Content | None:
     """Scores of rows by the views that they lack."""
-    lines = getattr(found, "missing_", None)
+    lines = getattr(findings, "missing_", None)
     if lines is None:
         return None
-    form = _score_format(found)
+    form = score_format(findings)
     columns = [
         PageColumn("views that are missing", list(lines["lacking"])),
         PageColumn.of("rows", lines["rows"], "{:.0f}".format),
     ]
-    for method, title in getattr(found, "titles_", {"mkl": found.metric_}).items():
+    for method, title in getattr(
+        findings, "titles_", {"mkl": findings.metric_}
+    ).items():
         texts = ["–" if np.isnan(value) else form(value) for value in lines[method]]
         columns.append(PageColumn(title, texts, lines[method]))
     return {"columns": columns}
@@ -169,41 +175,41 @@ def missing(found: Any) -> Content | None:
 # --- kernels --------------------------------------------------------------------------
 
 
-def importance(found: Any) -> Content:
+def importance(findings: Any) -> Content:
     """Shares on unseen rows beside weights, or weights alone."""
-    views = getattr(found, "view_importance_", None)
+    views = getattr(findings, "view_importance_", None)
     if views is None:
-        weight = np.atleast_2d(found.model_.kernel_weights_).mean(axis=0)
-        names = found.model_.kernel_names_
+        weight = np.atleast_2d(findings.model_.kernel_weights_).mean(axis=0)
+        names = findings.model_.kernel_names_
         return {"chart": charts.weight_chart(names, weight, MAX_SHARE_BARS)}
-    weights = getattr(found, "weights_", {})
-    panels = [_shares("kernels", found.importance_, weights)]
-    if views.names != found.importance_.names:
+    weights = getattr(findings, "weights_", {})
+    panels = [_shares("kernels", findings.importance_, weights)]
+    if views.names != findings.importance_.names:
         panels.insert(0, _shares("views", views, {}))
     return {"panels": panels}
 
 
-def _shares(by: str, found: Any, weights: Any) -> Content:
-    order = _rank(found.share)
+def _shares(by: str, findings: Any, weights: Any) -> Content:
+    order = _rank(findings.share)
     shown = order[:MAX_SHARE_BARS]
     ranges = None
     if "lowest" in weights:
         ranges = [np.asarray(weights[end])[shown] for end in ("lowest", "highest")]
     chart = charts.importance_chart(
         f"importance-{by}",
-        [found.names[f] for f in shown],
-        found.share[shown],
-        found.interval()[:, shown],
-        found.weight[shown],
+        [findings.names[f] for f in shown],
+        findings.share[shown],
+        findings.interval()[:, shown],
+        findings.weight[shown],
         ranges,
     )
-    columns = [PageColumn("name", [found.names[f] for f in order])]
+    columns = [PageColumn("name", [findings.names[f] for f in order])]
     for title, values in (
-        ("share", found.share),
-        ("standard error", found.std_error),
-        ("weight", found.weight),
-        ("score lost without it", found.drop),
-        ("score lost, rows shuffled", found.permuted),
+        ("share", findings.share),
+        ("standard error", findings.std_error),
+        ("weight", findings.weight),
+        ("score lost without it", findings.drop),
+        ("score lost, rows shuffled", findings.permuted),
     ):
         columns.append(PageColumn.of(title, np.asarray(values)[order]))
     more = len(order) - len(shown)
@@ -216,23 +222,23 @@ def _shares(by: str, found: Any, weights: Any) -> Content:
     }
 
 
-def likeness(found: Any) -> Content | None:
+def likeness(findings: Any) -> Content | None:
     """Alignments between the heaviest kernels."""
-    overview = getattr(found, "overview_", None)
+    overview = getattr(findings, "overview_", None)
     if overview is None or len(overview.kernels) < 2:
         return None
-    names = [found.model_.kernel_names_[f] for f in overview.kernels]
+    names = [findings.model_.kernel_names_[f] for f in overview.kernels]
     chart = charts.alignment_chart(overview.alignments, names)
     return {
         "chart": chart,
         "n_shown": len(names),
-        "n_kernels": len(found.model_.kernel_names_),
+        "n_kernels": len(findings.model_.kernel_names_),
     }
 
 
-def stability(found: Any) -> Content | None:
+def stability(findings: Any) -> Content | None:
     """Weights on halves of the rows."""
-    stable = getattr(found, "stability_", None)
+    stable = getattr(findings, "stability_", None)
     if stable is None:
         return None
     weights = stable.weights[:, 0, 0]
@@ -254,22 +260,24 @@ def stability(found: Any) -> Content | None:
     }
 
 
-def path(found: Any) -> Content | None:
+def path(findings: Any) -> Content | None:
     """Weights and scores along C."""
-    steps = getattr(found, "path_", None)
+    steps = getattr(findings, "path_", None)
     if steps is None or len(steps["C"]) < 2:
-        return _search_path(getattr(found, "model_", None))
-    view, names = np.array(found.weights_["view"]), list(found.contributions_)
+        return _search_path(getattr(findings, "model_", None))
+    view, names = np.array(findings.weights_["view"]), list(findings.contributions_)
     sums = np.array([steps["weights"][:, view == name].sum(axis=1) for name in names])
     heaviest = np.sort(_rank(sums.max(axis=1), MAX_PATH_CURVES))
     weights = [ChartCurve(names[v], steps["C"], sums[v]) for v in heaviest]
     scores = [ChartCurve("inner folds", steps["C"], steps["score"])]
-    form = percent if found.unit_[0] != 1.0 else number
+    form = percent if findings.unit_[0] != 1.0 else number
     return {
-        "chart": charts.path_chart(weights, scores, found.metric_, found.C_, form),
+        "chart": charts.path_chart(
+            weights, scores, findings.metric_, findings.C_, form
+        ),
         "items": [(curve.name, curve.name) for curve in weights],
-        "p": found.p_,
-        "C": found.C_,
+        "p": findings.p_,
+        "C": findings.C_,
     }
 
 
@@ -293,12 +301,13 @@ def _search_path(model: Any) -> Content | None:
     }
 
 
-def convergence(found: Any) -> Content | None:
+def convergence(findings: Any) -> Content | None:
     """The objective, the bound below it, and the gap."""
-    model = getattr(found, "model_", None)
+    model = getattr(findings, "model_", None)
     history = [line for line in getattr(model, "history_", []) if hasattr(line, "gap")]
     if not history:
         return None
+    # Every so many epochs, counted from the last, which always counts.
     step = max(1, len(history) // MAX_EPOCH_MARKS)
     bound = certificate(model)
     chart = charts.convergence_chart(history[::-1][::step][::-1], bound["tol"])
@@ -308,37 +317,37 @@ def convergence(found: Any) -> Content | None:
 # --- rows -----------------------------------------------------------------------------
 
 
-def places(found: Any) -> Content | None:
+def places(findings: Any) -> Content | None:
     """The first two principal components of the learned kernel."""
-    overview = getattr(found, "overview_", None)
+    overview = getattr(findings, "overview_", None)
     if overview is None:
         return None
-    line_of = {int(found.predictions_["row"][i]): i for i in _first_repeat(found)}
+    line_of = {int(findings.predictions_["row"][i]): i for i in _first_repeat(findings)}
     known = np.array([row in line_of for row in overview.rows.tolist()])
     rows = overview.rows[known].tolist()
     lines = [line_of[row] for row in rows]
-    truths = [_truth(found, i) for i in lines]
-    names = [found.row_names_[row] for row in rows]
+    truths = [_truth(findings, i) for i in lines]
+    names = [findings.row_names_[row] for row in rows]
     tips = [f"{name}: {true}" for name, true in zip(names, truths, strict=True)]
     label = "Rows in the plane of the learned kernel"
     items: list[tuple[str, str]] = []
     kinds, values = None, None
-    if found.classes_ is None:
-        values = [np.ravel(found.predictions_["true"][i])[0] for i in lines]
+    if findings.classes_ is None:
+        values = [np.ravel(findings.predictions_["true"][i])[0] for i in lines]
     else:
-        kinds, items = _class_colors(found, lines)
-        label += f", {len(found.classes_)} classes"
+        kinds, items = _class_colors(findings, lines)
+        label += f", {len(findings.classes_)} classes"
     chart = charts.row_chart(overview.places[known], kinds, values, tips, rows, label)
     shares = " and ".join(percent(share) for share in overview.explained)
     return {"chart": chart, "items": items, "shares": shares}
 
 
 def _class_colors(
-    found: Any, lines: Sequence[int]
+    findings: Any, lines: Sequence[int]
 ) -> tuple[np.ndarray, list[tuple[str, str]]]:
     """A color per class; the rarest of many classes share one."""
-    labels = np.searchsorted(found.classes_, found.predictions_["true"][lines])
-    names = [str(label) for label in found.classes_]
+    labels = np.searchsorted(findings.classes_, findings.predictions_["true"][lines])
+    names = [str(label) for label in findings.classes_]
     if len(names) <= N_COLORS + 2:
         return labels, [(str(k), name) for k, name in enumerate(names)]
     counts = np.bincount(labels, minlength=len(names))
@@ -349,32 +358,32 @@ def _class_colors(
     return kinds[labels], [*items, (str(N_COLORS - 1), "other classes")]
 
 
-def _first_repeat(found: Any) -> np.ndarray:
+def _first_repeat(findings: Any) -> np.ndarray:
     """Lines of the predictions that have every row once."""
-    return np.flatnonzero(found.predictions_["repeat"] == 0)
+    return np.flatnonzero(findings.predictions_["repeat"] == 0)
 
 
-def _truth(found: Any, i: int) -> str:
-    value = found.predictions_["true"][i]
-    if found.kind_ == "survival":  # a time that is not over has a plus
+def _truth(findings: Any, i: int) -> str:
+    value = findings.predictions_["true"][i]
+    if findings.kind_ == "survival":  # a time that is not over has a plus
         return number(float(value[0])) + "+" * (not value[1])
-    return str(value) if found.classes_ is not None else number(float(value))
+    return str(value) if findings.classes_ is not None else number(float(value))
 
 
-def rows(found: Any) -> Content | None:
+def rows(findings: Any) -> Content | None:
     """Every row with the part of every view in its prediction."""
-    if not hasattr(found, "contributions_"):
+    if not hasattr(findings, "contributions_"):
         return None
-    table, labeled = found.predictions_, found.classes_ is not None
-    parts = np.column_stack(list(found.contributions_.values()))
+    table, labeled = findings.predictions_, findings.classes_ is not None
+    parts = np.column_stack(list(findings.contributions_.values()))
     lines = []
-    for i in _first_repeat(found)[:MAX_PAGE_ROWS]:
+    for i in _first_repeat(findings)[:MAX_PAGE_ROWS]:
         row, predicted = int(table["row"][i]), table["predicted"][i]
         lines.append(
             {
                 "at": row,
-                "name": found.row_names_[row],
-                "true": _truth(found, i),
+                "name": findings.row_names_[row],
+                "true": _truth(findings, i),
                 "predicted": str(predicted) if labeled else number(float(predicted)),
                 "sure": tenths(table["probability"][i]) if labeled else "",
                 "wrong": bool(labeled and predicted != table["true"][i]),
@@ -384,19 +393,19 @@ def rows(found: Any) -> Content | None:
         )
     lines.sort(key=lambda line: line["at"])
     return {
-        "views": list(found.contributions_),
+        "views": list(findings.contributions_),
         "labeled": labeled,
-        "toward": _positive_side(found),
-        "data": {"views": list(found.contributions_), "rows": lines},
+        "toward": _positive_side(findings),
+        "data": {"views": list(findings.contributions_), "rows": lines},
     }
 
 
-def _positive_side(found: Any) -> str:
+def _positive_side(findings: Any) -> str:
     """What a positive part of a view raises."""
-    if found.classes_ is None:
-        return "a larger value" if found.kind_ == "regression" else "a later event"
-    if len(found.classes_) == 2:
-        return str(found.classes_[1])
+    if findings.classes_ is None:
+        return "a larger value" if findings.kind_ == "regression" else "a later event"
+    if len(findings.classes_) == 2:
+        return str(findings.classes_[1])
     return "the predicted class over the next"
 
 

@@ -43,7 +43,9 @@ PAGE_STYLE: Any = {
     "xtick.color": GRAY,
     "ytick.color": GRAY,
 }
+# Characters that a name may have and that XML cannot hold.
 NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+# All marks lie inside of their axes, so nothing needs to be clipped.
 UNUSED = ("metadata", "clipPath", "style")
 FONT = re.compile("'DejaVu Sans'[^;]*")
 DIGITS = re.compile(r"(\d+\.\d)\d+")
@@ -130,19 +132,19 @@ def to_svg(figure: Figure, name: str, label: str) -> Markup:
 
 def _adapt(element: ElementTree.Element, name: str) -> None:
     """References and colors of the page, and what `describe` has left."""
-    found = element.attrib
-    found.pop("clip-path", None)
-    identity = found.pop("id", "")
+    attributes = element.attrib
+    attributes.pop("clip-path", None)
+    identity = attributes.pop("id", "")
     if element.tag != "g" and identity:
-        found["id"] = f"{name}-{identity}"
-    for key in [key for key in found if key.endswith("}href")]:
-        found["href"] = f"#{name}-{found.pop(key)[1:]}"
+        attributes["id"] = f"{name}-{identity}"
+    for key in [key for key in attributes if key.endswith("}href")]:
+        attributes["href"] = f"#{name}-{attributes.pop(key)[1:]}"
     for key in ("d", "x", "y", "transform"):  # a tenth of a pixel is enough
-        if key in found:
-            found[key] = DIGITS.sub(r"\1", " ".join(found[key].split()))
-    if "style" in found:
-        style = FONT.sub("system-ui, sans-serif", found["style"])
-        found["style"] = re.sub(
+        if key in attributes:
+            attributes[key] = DIGITS.sub(r"\1", " ".join(attributes[key].split()))
+    if "style" in attributes:
+        style = FONT.sub("system-ui, sans-serif", attributes["style"])
+        attributes["style"] = re.sub(
             "#[0-9a-f]{6}", lambda hit: COLOR_VARIABLES.get(hit[0], hit[0]), style
         )
     if identity.startswith("{"):
@@ -151,6 +153,7 @@ def _adapt(element: ElementTree.Element, name: str) -> None:
 
 def _describe_marks(group: ElementTree.Element, content: dict[str, Any]) -> None:
     group.attrib |= content["attributes"]
+    # Repeated marks are references to one shape; others are paths of their own.
     marks = list(group.iter("use")) or list(group.iter("path"))
     for mark, title in zip(marks, content["titles"], strict=False):
         ElementTree.SubElement(mark, "title").text = title

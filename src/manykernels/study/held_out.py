@@ -62,6 +62,7 @@ def examine(
     train_rows: int = 0,
 ) -> HeldOut:
     """Measure gains, and what scores lose, of all parts of a fitted model."""
+    # Scores are sums of the contributions of kernels: what a part does is exact.
     contributions = np.asarray(model.kernel_contributions(X))
     targets = read_unseen(model, y, weight, len(contributions))
     variance = settings.variance

@@ -236,31 +236,23 @@ def _cross_fitted(
     weight = None if weight is None else np.asarray(weight)
     splitter = check_cv(cv, strata, classifier=kind is not Values)
     for train, test in splitter.split(np.zeros(len(y)), strata, groups):
-        _require_enough(kind is not Labels or settings.center, test)
+        if len(test) < 2 and (kind is not Labels or settings.center):
+            raise ValueError(
+                "cv must hold out at least 2 rows at a time, whose mean is taken off, "
+                "got 1; take fewer folds, or center=False for labels."
+            )
         options = {} if weight is None else {"sample_weight": weight[train]}
         columns = train if pairwise else None
         model = clone(estimator).fit(take_rows(X, train, columns), y[train], **options)
-        _require_all_classes(model, strata)
+        n_classes = len(np.unique(strata)) if kind is Labels else 0
+        if n_classes and len(model.classes_) < n_classes:
+            raise ValueError(
+                f"every split must train on rows of all {n_classes} classes, got one "
+                f"with {len(model.classes_)}; take fewer folds, or stratify them."
+            )
         test_weight = None if weight is None else weight[test]
         test_rows = take_rows(X, test, columns)
         yield examine(model, test_rows, y[test], test_weight, settings, len(train))
-
-
-def _require_enough(centered: bool, test: np.ndarray) -> None:
-    if centered and len(test) < 2:
-        raise ValueError(
-            "cv must hold out at least 2 rows at a time, whose mean is taken off, got "
-            "1; take fewer folds, or center=False for labels."
-        )
-
-
-def _require_all_classes(model: Any, labels: np.ndarray) -> None:
-    known = getattr(model, "classes_", None)
-    if known is not None and len(known) < len(np.unique(labels)):
-        raise ValueError(
-            f"every split must train on rows of all {len(np.unique(labels))} classes, "
-            f"got one with {len(known)}; take fewer folds, or stratify them."
-        )
 
 
 # --- from sums to shares --------------------------------------------------------------
@@ -297,10 +289,13 @@ def combine_folds(folds: Sequence[HeldOut], by: str) -> Importance:
 def _units(folds: Sequence[HeldOut]) -> tuple[np.ndarray, np.ndarray, float]:
     """Gains and counts by row or fold, and the factor in place of 1 / n."""
     if len(folds) == 1:
+        # A pair of rows is in the gains of both, so that each counts overlap times in
+        # the sum, and its error as often.
         only = folds[0]
         return only.gains, only.counts, only.overlap**2 / len(only.counts)
     gains = np.array([fold.gains.sum(axis=0) for fold in folds])
     counts = np.array([fold.counts.sum() for fold in folds])
+    # Folds share training rows (Nadeau and Bengio, 2003).
     tested = np.mean([len(fold.counts) / fold.train_rows for fold in folds])
     return gains, counts, 1.0 / len(folds) + float(tested)
 
@@ -339,10 +334,11 @@ def ratio(
     if not whole > 0.0:
         nothing = np.full(above.shape[1], np.nan)
         return nothing, nothing.copy()
-    found = above.sum(axis=0) / whole
-    deviation = (above - found * below[:, None]) * (n / whole)
+    quotient = above.sum(axis=0) / whole
+    # To first order the quotient moves by the mean of these when rows change.
+    deviation = (above - quotient * below[:, None]) * (n / whole)
     variance = np.sum(deviation**2, axis=0) / max(n - 1, 1)
-    return found, np.sqrt(inflation * variance)
+    return quotient, np.sqrt(inflation * variance)
 
 
 def _shares(sums: np.ndarray) -> np.ndarray:

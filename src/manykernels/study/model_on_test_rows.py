@@ -60,7 +60,7 @@ missing_, predictions_, contributions_, overview_ : see Study
         n_rows = len(targets.y)
         require_rows(X, n_rows)
         split = Split(0, 0, np.arange(max(len(model.support_), 1)), np.arange(n_rows))
-        result = MethodResult(targets.scores_by(model, X), {}, None, 0.0)
+        result = MethodResult(targets.scores_by(model, X), {}, 0.0)
         rows = StudyRows(X, targets.y, weight)
         record = record_split(model, rows, targets, 0, 0, {LEARNED: result})
         done = FinishedSplits(targets, [split], [record], weight, None)

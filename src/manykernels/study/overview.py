@@ -13,9 +13,9 @@ from manykernels.banks.centered_alignment import alignments
 from manykernels.mkl.combined_kernels import weighted_kernel
 from manykernels.study.study_data import take_rows
 
-MAX_DRAWN_ROWS = 1000  # in a picture of rows
-MAX_ALIGNED_ROWS = 300  # that alignments are computed on
-MAX_DRAWN_KERNELS = 40  # the heaviest, in a picture of kernels
+MAX_DRAWN_ROWS = 1000  # more points hide each other
+MAX_ALIGNED_ROWS = 300  # for which a matrix per kernel is held
+MAX_DRAWN_KERNELS = 40  # of which the names can still be read
 
 
 @dataclass(frozen=True)
@@ -97,6 +97,7 @@ def principal_components(kernel: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     >>> np.round(explained, 2)
     array([0.98, 0.02])
     """
+    # Principal components of the features are those of the centered kernel.
     means = kernel.mean(axis=0)
     centered = kernel - means[:, None] - means + means.mean()
     n = len(centered)

@@ -162,45 +162,43 @@ def permutation_test(
     >>> found.p_values.tolist()
     [0.025, 1.0, 1.0]
     """
-    OneOf(*KERNEL_STATISTICS).check("statistic", statistic)
-    OneOf(*SHUFFLED_PARTS).check("shuffle", shuffle)
+    OneOf("weight", "alignment").check("statistic", statistic)
+    OneOf("target", "view").check("shuffle", shuffle)
     given = {"n_permutations": n_permutations, "tol": tol}
     check_values({**given, "n_jobs": n_jobs, "verbose": verbose}, PERMUTATION_RULES)
     seed = draw_seed(random_state)
     refits = Refits.of(estimator, X, y, sample_weight, tol, seed)
     parts = parts_to_test(refits, groups)
-    work = KERNEL_STATISTICS[statistic](refits)
-    runs = ParallelRuns(n_jobs, verbose, refits.data.bank.nbytes)
     rng = np.random.default_rng(seed)
-    values = SHUFFLED_PARTS[shuffle](refits, parts, work, runs, n_permutations, rng)
+    if shuffle == "target":
+        items = _shuffled_targets(refits, n_permutations, rng)
+    else:
+        items = _shuffled_parts(refits, parts, n_permutations, rng)
+    work = _weights if statistic == "weight" else _alignments
+    runs = ParallelRuns(n_jobs, verbose, refits.data.bank.nbytes)
+    values = np.stack(runs.of(work(refits), items, f"shuffled {shuffle}s"))
+    values = parts.sum(values, axis=1)
+    if shuffle == "view":  # each part has runs of its own, and only these count for it
+        own = values.reshape(len(parts.names), 1 + n_permutations, -1)
+        values = np.stack([own[k, :, k] for k in range(len(own))], axis=1)
+    # The first run has everything in its place.
     return KernelTest(parts.names, values[0], values[1:])
 
 
-def _by_target(
-    refits: Refits,
-    parts: KernelParts,
-    work: Statistic,
-    runs: ParallelRuns,
-    n_permutations: int,
-    rng: np.random.Generator,
-) -> np.ndarray:
-    """Statistics with the targets as they are, then shuffled; (1 + n, parts)."""
+def _shuffled_targets(
+    refits: Refits, n_permutations: int, rng: np.random.Generator
+) -> list[Shuffle]:
     no_blocks = np.zeros(len(refits.names), dtype=bool)
     every = np.arange(refits.n_rows)
     orders = [every, *(rng.permutation(every) for _ in range(n_permutations))]
-    items = [(no_blocks, order) for order in orders]
-    return parts.sum(np.stack(runs.of(work, items, "shuffled targets")), axis=1)
+    return [(no_blocks, order) for order in orders]
 
 
-def _by_view(
-    refits: Refits,
-    parts: KernelParts,
-    work: Statistic,
-    runs: ParallelRuns,
-    n_permutations: int,
-    rng: np.random.Generator,
-) -> np.ndarray:
-    """The same with the rows of every part shuffled by themselves."""
+def _shuffled_parts(
+    refits: Refits, parts: KernelParts, n_permutations: int, rng: np.random.Generator
+) -> list[Shuffle]:
+    # Rows without a view have a diagonal of zero; they are exchanged with their like,
+    # or else a shuffled view would also move what is missing.
     present = refits.data.bank.diagonals() > 0.0
     _, pattern = np.unique(present, axis=0, return_inverse=True)
     items = []
@@ -208,9 +206,7 @@ def _by_view(
         orders = [_within(pattern, rng) for _ in range(n_permutations)]
         for order in [np.arange(refits.n_rows), *orders]:
             items.append((parts.position == k, order))
-    found = parts.sum(np.stack(runs.of(work, items, "shuffled views")), axis=1)
-    found = found.reshape(len(parts.names), 1 + n_permutations, -1)
-    return np.stack([values[:, k] for k, values in enumerate(found)], axis=1)
+    return items
 
 
 def _within(pattern: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -255,23 +251,24 @@ def parts_to_test(refits: Refits, groups: Any) -> KernelParts:
     return KernelParts.of_names(texts)
 
 
-def _learned(refits: Refits, item: Shuffle) -> np.ndarray:
-    """Weights after shuffling, from the same start whatever the targets are."""
+def _weights(refits: Refits) -> Statistic:
+    return partial(_weights_after, refits)
+
+
+def _weights_after(refits: Refits, item: Shuffle) -> np.ndarray:
     p, C = float(refits.estimator.p), float(refits.estimator.C)
     blocks, order = item
     if blocks.any():
         shuffled = refits.with_shuffled(blocks, order)
     else:
         shuffled = refits.with_targets_of(order)
+    # The same start for every order: exchangeable targets stay exchangeable.
     return kernel_shares(shuffled.solve(p, C, shuffled.zero(p, C)))
 
 
 def _alignments(refits: Refits) -> Statistic:
-    """Alignments for any order: lengths do not depend on it.
-
-    Each kernel is looked at alone, so its rows may as well stay where they are, and the
-    targets move.
-    """
+    # Lengths do not depend on the order. Each kernel is looked at alone, so its rows
+    # may as well stay in place while the targets move.
     bank, target = refits.data.bank, _numbers(refits)
     share = np.full(bank.n_rows, 1.0 / bank.n_rows)
     centered = target - share @ target
@@ -297,10 +294,3 @@ def _numbers(refits: Refits) -> np.ndarray:
         "statistic='alignment' needs labels or numbers, got times until an event for "
         f"{quoted(type(refits.estimator).__name__)}; choose 'weight'."
     )
-
-
-KERNEL_STATISTICS: dict[str, Callable[[Refits], Statistic]] = {
-    "weight": lambda refits: partial(_learned, refits),
-    "alignment": _alignments,
-}
-SHUFFLED_PARTS = {"target": _by_target, "view": _by_view}

@@ -121,6 +121,7 @@ class Refits:
         weights = np.atleast_2d(bank.at_new_rows(weights))
         parts = bank.without_nugget.block_scores(coef) * weights[:, :, None]
         out = np.zeros((self.n_rows, bank.n_blocks, coef.shape[1]))
+        # A nugget has no part in the scores of new rows: its columns stay zero.
         out[:, : weights.shape[1]] = parts.T
         return out
 
@@ -184,8 +185,7 @@ def kernel_shares(model: Expansion) -> np.ndarray:
 class ParallelRuns:
     """Many fits, some at a time, with progress.
 
-    Small fits hold the interpreter's lock most of the time, so they go to processes;
-    large ones leave it to others, and threads share their kernels.
+    Small fits go to processes; large ones are threads that share their kernels.
     """
 
     n_jobs: int | None
@@ -196,6 +196,7 @@ class ParallelRuns:
         self, work: Callable[[Item], Any], items: Sequence[Item], what: str
     ) -> list[Any]:
         """[work(item), ...]."""
+        # Small fits hold the interpreter's lock; large kernels are not worth copies.
         copied = self.n_bytes <= MAX_COPIED_BYTES
         backend = {"prefer": "processes"} if copied else {"require": "sharedmem"}
         run_one = partial(_with_warnings if copied else _without_warnings, work)

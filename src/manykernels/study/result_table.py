@@ -31,7 +31,7 @@ class ResultTable(dict[str, Any]):
     @classmethod
     def of(cls, lines: list[dict[str, Any]]) -> ResultTable:
         """From one dict per row, all with the same keys."""
-        return cls({name: _column([one[name] for one in lines]) for name in lines[0]})
+        return cls({name: _column([line[name] for line in lines]) for name in lines[0]})
 
     def lines(self) -> list[dict[str, Any]]:
         """One dict per row."""
@@ -52,12 +52,12 @@ class ResultTable(dict[str, Any]):
 
 
 def _column(values: list[Any]) -> np.ndarray:
-    # Anything but numbers becomes objects, whatever their lengths.
     if all(isinstance(one, bool | int | float | np.number) for one in values):
         return np.array(values)
-    found = np.empty(len(values), dtype=object)
-    found[:] = values
-    return found
+    # NumPy would make an array of several dimensions of values of equal length.
+    objects = np.empty(len(values), dtype=object)
+    objects[:] = values
+    return objects
 
 
 def _text(value: Any) -> str:

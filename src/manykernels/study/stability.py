@@ -236,13 +236,14 @@ def _halves(refits: Refits, rng: np.random.Generator) -> list[np.ndarray]:
 def _path(refits: Refits, grid: Grid, half: np.ndarray) -> np.ndarray:
     """Weights and importances for every p and C on one half, shape (2, ps, Cs, K)."""
     part = refits.take(half)
-    found = []
+    results = []
     for p in grid.ps:
         start = None
         for C in grid.Cs:
+            # With p = 1 a kernel is selected if its weight is not zero at the optimum.
             start = part.solve(p, C, start, sharp=p == 1.0)
-            found.append([kernel_shares(start), refits.shares_unseen(start, half)])
-    return np.swapaxes(found, 0, 1).reshape(2, len(grid.ps), len(grid.Cs), -1)
+            results.append([kernel_shares(start), refits.shares_unseen(start, half)])
+    return np.swapaxes(results, 0, 1).reshape(2, len(grid.ps), len(grid.Cs), -1)
 
 
 def _range(values: np.ndarray) -> np.ndarray:

@@ -257,6 +257,7 @@ class Study(Documented, SplitFindings, BaseEstimator):
 
     def _estimator(self, y: Any) -> Any:
         """A clone whose fits are the same every time."""
+        # A study of the same data gives the same result: no state of earlier fits.
         estimator = default_estimator(y) if self.estimator is None else self.estimator
         require_plain(estimator)
         estimator = clone(estimator).set_params(
@@ -267,6 +268,7 @@ class Study(Documented, SplitFindings, BaseEstimator):
         if "per_target_weights" in estimator.get_params():  # it has one target
             estimator.set_params(per_target_weights=False)
         if estimator.memory_limit is not None and (self.n_jobs or 1) > 1:
+            # Splits at a time share the memory.
             limit = parse_bytes(estimator.memory_limit) // int(self.n_jobs or 1)
             estimator.set_params(memory_limit=limit)
         return estimator
@@ -315,6 +317,7 @@ class Study(Documented, SplitFindings, BaseEstimator):
         try:
             with one_blas_thread(), progress as step:
                 jobs = (delayed(run_split)(k, step) for k in range(len(run.splits)))
+                # Threads share the rows and the progress.
                 Parallel(self.n_jobs, require="sharedmem")(jobs)
         except KeyboardInterrupt:
             _warn_of_interrupt(records)
@@ -394,7 +397,7 @@ class StudyRun:
     def identity(self, inner_cv: int) -> str:
         """A text that changes with everything that the records depend on."""
         parameters = self.estimator.get_params(deep=False)
-        parameters.pop("memory_limit")
+        parameters.pop("memory_limit")  # does not change results
         settings, data = self.settings, self.data
         name = type(self.estimator).__name__
         rows = [[split.train, split.test] for split in self.splits]

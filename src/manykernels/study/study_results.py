@@ -227,6 +227,7 @@ class MeanDifference:
         n, mean = len(values), float(values.mean())
         if n < 2:
             return cls(mean, np.nan, np.nan, np.nan)
+        # Splits share training rows: their variance stands for more than 1 / n.
         error = float(np.sqrt(inflation * values.var(ddof=1)))
         half = float(stats.t.ppf(0.975, n - 1)) * error
         return cls(mean, error, mean - half, mean + half)
@@ -270,10 +271,10 @@ def class_table(done: FinishedSplits) -> ResultTable | None:
     lines = []
     for method in done.methods:
         rows, scores = done.pooled(method)
-        true, found = done.targets.target[rows], scores.argmax(axis=1)
+        true, predicted = done.targets.target[rows], scores.argmax(axis=1)
         labels = np.arange(len(done.targets.classes))
         figures = precision_recall_fscore_support(
-            true, found, labels=labels, zero_division=0.0
+            true, predicted, labels=labels, zero_division=0.0
         )
         for k, (precision, recall, f1, n) in enumerate(zip(*figures, strict=True)):
             lines.append(
