@@ -158,6 +158,21 @@ def test_a_model_alone_says_what_is_missing(iris, tmp_path):
     assert titles(tmp_path / "model.html") == ["importance", "convergence", "done"]
 
 
+def test_names_of_any_letters_and_the_same_file_every_time(tmp_path, iris):
+    _, X, y = iris
+    names = ["$x_1$ \x1b", "基因 & <b>"]
+    views = {name: X[:, 2 * k : 2 * k + 2] for k, name in enumerate(names)}
+    model = mk.MKLClassifier("rbf", random_state=0).fit(views, y)
+    pages = []
+    for name in ("first.html", "second.html"):
+        model.report(tmp_path / name, views, y, title="Any letters")
+        pages.append(read(tmp_path / name))
+    assert pages[0][0] == pages[1][0]
+    charts = [attrs["aria-label"] for attrs in pages[0][1].all("svg")]
+    assert any("基因 & <b>" in label for label in charts)
+    assert any(word.startswith("rbf@$x_1$") for word in pages[0][1].words)
+
+
 def test_searches_show_their_path(tmp_path):
     X, y = load_iris(return_X_y=True)
     search = mk.MKLClassifierCV("rbf@0-1; rbf@2-3", ps=[1.1, 2.0], Cs=[1, 10], cv=2)
