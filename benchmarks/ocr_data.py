@@ -15,7 +15,7 @@ from manykernels.norms import Regularizer, SparseMKL
 from manykernels.structured import ChainDecoder, OnlineProximal
 from manykernels.structured.chain_blocks import ChainBlocks, ChainWeights
 from manykernels.structured.chain_learning import ChainProblem, chain_terms
-from manykernels.structured.online_proximal import OnlineResult
+from manykernels.structured.online_proximal import StructuredResult
 from manykernels.structured.structured_problem import StructuredHinge
 
 LINEAR, QUADRATIC, GAUSSIAN, SPLINE = range(4)
@@ -193,7 +193,7 @@ def ordered(model: Model) -> list[int]:
 
 def learn(
     problem: ChainProblem, eta0: float | str, epochs: int = 20, seed: int = 0
-) -> tuple[OnlineResult, float]:
+) -> tuple[StructuredResult, float]:
     """SPOM, and its CPU seconds."""
     began = time.process_time()
     # The last model, as in the paper.

@@ -237,7 +237,7 @@ class Exact:
             loss -= scores[g, m]
             for h in range(len(scores)):
                 value = float(h == g) - found.arcs[h, m]
-                if abs(value) > hot.NEGLIGIBLE:
+                if abs(value) > hot.NEGLIGIBLE_MARGINAL:
                     change[h, m] = value
         return loss, change
 

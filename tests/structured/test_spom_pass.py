@@ -294,7 +294,7 @@ def test_average_under_many_rescalings(sorts: str) -> None:
     """Scales fall by many orders of magnitude; the average must not lose digits."""
     slow, fast, *rest = run_both(SquaredL2(), sorts, C=0.02, epochs=40, eta=2.0)
     shrinkage = 8 * 40 * np.log1p(2.0 / np.sqrt(40) * fast.problem.reg)
-    assert shrinkage > -5 * np.log(hot.SMALLEST_SCALE)
+    assert shrinkage > -5 * np.log(hot.SMALLEST_BLOCK_SCALE)
     assert_same(slow, fast, *rest)
 
 

@@ -71,7 +71,7 @@ class Opened:
         self.layout, self.n = layout, len(sentence)
         corpus = layout.vocabulary.encode([sentence])
         scales = np.ones(len(layout.templates))
-        self.model = search.Model(layout.compiled, weights, scales)
+        self.model = search.ScaledWeights(layout.compiled, weights, scales)
         self.work = arcs.arc_work(layout.compiled, self.n + 1)
         first = int(corpus.starts[0])
         count = arcs.encode(corpus.tokens, first, self.n, layout.compiled, self.work)

@@ -1,4 +1,4 @@
-"""Scores of arcs: features, and the look-up of their weights.
+"""Scores of arcs: features, and their weights from tables of hashed places.
 
 A feature of an arc is a hashed combination of what its head, its modifier and their
 surroundings show. Templates with a third word are those of `hot/tree_search.py`.
@@ -11,13 +11,13 @@ from typing import NamedTuple
 import numpy as np
 
 from manykernels.hot.jit import njit
-from manykernels.hot.trees import NOTHING
+from manykernels.hot.trees import FORBIDDEN
 
 # Rows of a sentence: MARGIN before the root, the root, the words, MARGIN after them.
 MARGIN = 2
 N_FIELDS = 6
 NO_PAIR, DIRECTION, DISTANCE = 0, 1, 2
-NOBODY, GRANDPARENT, SIBLING = 0, 1, 2  # the third word of a template
+NO_THIRD, GRANDPARENT, SIBLING = 0, 1, 2  # the third word of a template
 MOST_PLACES = 64  # of one arc in one table: a value between its ends is one bit of 64
 BIN_EDGES = (1, 2, 3, 4, 5, 7, 10, 15, 25)  # last distance of each bin but the last
 
@@ -31,7 +31,7 @@ class Corpus(NamedTuple):
 
 
 class Templates(NamedTuple):
-    """Which arcs are looked at, what their features join, where the weights lie."""
+    """Arcs that are scored, what their features join, where the weights lie."""
 
     head_atoms: (
         np.ndarray
@@ -47,7 +47,7 @@ class Templates(NamedTuple):
     reach_field: int  # field with the tags of `reach`
     third_atoms: np.ndarray  # (third sides, k) likewise, of a third word
     third_side: np.ndarray  # (templates,)
-    third: np.ndarray  # (templates,) NOBODY, GRANDPARENT or SIBLING
+    third: np.ndarray  # (templates,) NO_THIRD, GRANDPARENT or SIBLING
 
 
 class ArcWork(NamedTuple):
@@ -56,9 +56,9 @@ class ArcWork(NamedTuple):
     head: np.ndarray  # (head sides, size) uint32
     modifier: np.ndarray  # (modifier sides, size) uint32
     pair: np.ndarray  # (3, 2 size) uint32, by m - h + size
-    seen: np.ndarray  # (N_FIELDS, size, size) uint64, values between h and m
+    inner: np.ndarray  # (N_FIELDS, size, size) uint64, values between h and m
     tag: np.ndarray  # (64,) uint32
-    arc_head: np.ndarray  # (size^2,) uint32, the arcs that are looked at
+    arc_head: np.ndarray  # (size^2,) uint32, the arcs that are scored
     arc_modifier: np.ndarray  # (size^2,) uint32
     arc_pair: np.ndarray  # (size^2,) uint32, place in `pair`
     arc_place: np.ndarray  # (size^2,) uint32, place in the table at hand
@@ -103,7 +103,7 @@ def _distance_bin(gap):
 
 @njit(cache=True, nogil=True)
 def arc_work(templates, size):
-    """Room for sentences of so many nodes, and the codes that all of them share."""
+    """Arrays for sentences of so many nodes, and codes that all of them share."""
     n_inner = 1
     for t in range(len(templates.between)):
         if templates.between[t] >= 0:
@@ -131,7 +131,7 @@ def arc_work(templates, size):
         work.turn[k] = _mixed(0x7C41 + k)
     for k in range(len(templates.third_atoms)):
         work.third[k, size] = _mixed(0x3F00 + k)
-    for k in range(64):  # one code per bit of `seen`
+    for k in range(64):  # one code per bit of `inner`
         work.tag[k] = _mixed(k + 0x51ED27)
     for place in range(2 * size):
         gap = place - size
@@ -159,20 +159,20 @@ def _side_codes(tokens, first, n, atoms, salt, codes):
 
 
 @njit(cache=True, nogil=True)
-def _values_between(tokens, first, n, field, seen):
-    """seen[h, m]: one bit for each value that a word strictly between them has."""
+def _values_between(tokens, first, n, field, inner):
+    """inner[h, m]: one bit for each value that a word strictly between them has."""
     for h in range(n + 1):
         bits = np.uint64(0)
         for m in range(h + 1, n + 1):
-            seen[h, m] = bits
-            seen[m, h] = bits
+            inner[h, m] = bits
+            inner[m, h] = bits
             value = tokens[first + MARGIN + m, field]
             bits |= np.uint64(1) << np.uint64(value & 63)
 
 
 @njit(cache=True, nogil=True)
 def _list_arcs(tokens, first, n, templates, work):
-    """Arcs from the root, between neighbors, and no longer than any seen before."""
+    """Arcs from the root, between neighbors, and not longer than their tags allow."""
     size = work.pair.shape[1] // 2
     count = 0
     for h in range(n + 1):
@@ -197,7 +197,7 @@ def _list_inner(field, work, count):
     """The values between the ends of every arc, one pair after the other."""
     present = np.uint64(0)
     for a in range(count):
-        present |= work.seen[field, work.arc_head[a], work.arc_modifier[a]]
+        present |= work.inner[field, work.arc_head[a], work.arc_modifier[a]]
     values = work.arc_place
     n_values = 0
     for k in range(64):
@@ -206,7 +206,7 @@ def _list_inner(field, work, count):
             n_values += 1
     n_inner = 0
     for a in range(count):
-        bits = work.seen[field, work.arc_head[a], work.arc_modifier[a]]
+        bits = work.inner[field, work.arc_head[a], work.arc_modifier[a]]
         for k in range(n_values):
             if bits >> np.uint64(values[k]) & np.uint64(1):
                 work.inner_arc[field, n_inner] = a
@@ -233,7 +233,7 @@ def encode(tokens, first, n, templates, work):
     count = _list_arcs(tokens, first, n, templates, work)
     for field in range(N_FIELDS):
         if is_among(field, templates.between):
-            _values_between(tokens, first, n, field, work.seen[field])
+            _values_between(tokens, first, n, field, work.inner[field])
             _list_inner(field, work, count)
     return count
 
@@ -242,8 +242,8 @@ def encode(tokens, first, n, templates, work):
 def _add_scores(table, scale, shift, head, modifier, pair, work, count):
     """arc_score += scale * table[place of the arc's feature].
 
-    Memory is what takes the time. All places are known before the first look-up, so
-    that many look-ups are under way at once.
+    Reading memory takes the time. All places are computed before the first read, so
+    that many reads are under way at once.
     """
     heads, modifiers, pairs = work.arc_head, work.arc_modifier, work.arc_pair
     places, scores = work.arc_place, work.arc_score
@@ -276,7 +276,7 @@ def score_arcs(templates, weights, scales, work, n, count):
     for a in range(count):
         work.arc_score[a] = 0.0
     for t in range(len(templates.pair)):
-        if scales[t] == 0.0 or templates.third[t] != NOBODY:
+        if scales[t] == 0.0 or templates.third[t] != NO_THIRD:
             continue
         table = weights[templates.start[t] : templates.start[t + 1]]
         head = work.head[templates.head_side[t]]
@@ -290,7 +290,7 @@ def score_arcs(templates, weights, scales, work, n, count):
             _add_between(table, scale, shift, head, modifier, pair, field, work, count)
     for h in range(n + 1):
         for m in range(n + 1):
-            work.scores[h, m] = NOTHING
+            work.scores[h, m] = FORBIDDEN
     for a in range(count):
         work.scores[work.arc_head[a], work.arc_modifier[a]] = work.arc_score[a]
 

@@ -21,10 +21,8 @@ from manykernels.hot.prox import ENTRIES, prox_step, prox_steps
 
 # Sums of exponentials below this are computed again without their common factor.
 UNDERFLOW = 1e-200
-# exp of this is still a number, with room for a sum.
-LARGEST_EXPONENT = 600.0
 # A block's scale below this is folded into its arrays, long before float32 overflows.
-SMALLEST_SCALE = 1e-5
+SMALLEST_BLOCK_SCALE = 1e-5
 
 
 # --- decoding -----------------------------------------------------------------
@@ -94,12 +92,17 @@ def best_path(unary, transitions, length, best, labels):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def best_paths(unary, transitions, starts, labels, scores):
-    """Decode many chains; chain n has the positions starts[n]:starts[n + 1]."""
-    longest = 0
+def _longest(starts):
+    longest = 1
     for n in range(len(starts) - 1):
         longest = max(longest, starts[n + 1] - starts[n])
-    best = np.empty((longest, unary.shape[1]), unary.dtype)
+    return longest
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def best_paths(unary, transitions, starts, labels, scores):
+    """Decode many chains; chain n has the positions starts[n]:starts[n + 1]."""
+    best = np.empty((_longest(starts), unary.shape[1]), unary.dtype)
     for n in range(len(starts) - 1):
         a, b = starts[n], starts[n + 1]
         own = _own_tables(transitions, a, b)
@@ -130,7 +133,7 @@ def path_scores(unary, transitions, starts, labels, scores):
 def k_best_paths(unary, transitions, labels, scores):
     """The k label sequences of the highest scores of one chain, best first.
 
-    labels is (k, length) and scores is (k,); minus infinity where there are fewer.
+    labels is (k, length) and scores is (k,); minus infinity beyond the last.
     best[t, k, r] is the score of the r-th best beginning that ends with label k at t:
     rank by rank the highest of what the labels before have not yet given.
     """
@@ -181,7 +184,7 @@ def _next_best(best, used, extra):
 
 
 class SumSpace(NamedTuple):
-    """Room for forward and backward sums of the longest chain."""
+    """Arrays for forward and backward sums of the longest chain."""
 
     forward: NDArray[np.float64]  # (length, labels), logarithms
     backward: NDArray[np.float64]
@@ -193,7 +196,7 @@ class SumSpace(NamedTuple):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def sum_space(length, n_labels):
-    """Empty room for chains of at most this length."""
+    """Empty arrays for chains of at most this length."""
     return SumSpace(
         np.empty((length, n_labels)),
         np.empty((length, n_labels)),
@@ -354,7 +357,7 @@ def _add_pairs(before, ahead, transitions, highest, total, space, pairs):
     for k in range(1, n_labels):
         first, second = max(first, before[k]), max(second, ahead[k])
     exponent = first + second + highest - total
-    if exponent > LARGEST_EXPONENT:
+    if exponent > 600.0:  # exp overflows a little later
         for j in range(n_labels):
             for k in range(n_labels):
                 pairs[j, k] += np.exp(before[j] + transitions[j, k] + ahead[k] - total)
@@ -369,10 +372,7 @@ def _add_pairs(before, ahead, transitions, highest, total, space, pairs):
 @njit(cache=True, nogil=True, error_model="numpy")
 def many_marginals(unary, transitions, starts, chances, pairs, totals):
     """Marginals of many chains; `pairs` has as many tables as `transitions`."""
-    longest = 0
-    for n in range(len(starts) - 1):
-        longest = max(longest, starts[n + 1] - starts[n])
-    space = sum_space(longest, unary.shape[1])
+    space = sum_space(_longest(starts), unary.shape[1])
     for n in range(len(starts) - 1):
         a, b = starts[n], starts[n + 1]
         own, counts = _own_tables(transitions, a, b), _own_tables(pairs, a, b)
@@ -382,10 +382,7 @@ def many_marginals(unary, transitions, starts, chances, pairs, totals):
 @njit(cache=True, nogil=True, error_model="numpy")
 def log_sums(unary, transitions, starts, totals):
     """Log sums of many chains."""
-    longest = 0
-    for n in range(len(starts) - 1):
-        longest = max(longest, starts[n + 1] - starts[n])
-    space = sum_space(longest, unary.shape[1])
+    space = sum_space(_longest(starts), unary.shape[1])
     highest = _exponentials(transitions, 0, space)
     for n in range(len(starts) - 1):
         a, b = starts[n], starts[n + 1]
@@ -453,7 +450,7 @@ class BlockNorms(NamedTuple):
 
 
 class ChainState(NamedTuple):
-    """w_f = scale_f v_f; all arrays but `norms` and `before` speak of v.
+    """w_f = scale_f v_f; all arrays but `norms` and `before` are of v.
 
     `lag` and `total` hold the average: the sum of all w_f so far is
     total + clock_f v_f - lag.
@@ -659,29 +656,6 @@ def _lead(scores, f, begin, length, push, labels, counts):
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _dense_square(stack, f, begin, length, products):
-    """||delta||^2 = sum over s, t of K(s, t) <push_s, push_t>."""
-    total = 0.0
-    for s in range(length):
-        for t in range(length):
-            if products[s, t] != 0.0:
-                total += products[s, t] * np.float64(stack[begin + s, f, begin + t])
-    return total
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _sparse_square(start, index, value, begin, length, products):
-    """The same for a sparse kernel."""
-    total = 0.0
-    for s in range(length):
-        for t in range(length):
-            if products[s, t] != 0.0:
-                i, j = begin + s, begin + t
-                total += products[s, t] * _sparse_value(start, index, value, i, j)
-    return total
-
-
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def _step_kernels(kernels, blocks, push, begin, length):
     """Norms of kernel blocks after the gradient step v_f += move * delta.
@@ -690,26 +664,28 @@ def _step_kernels(kernels, blocks, push, begin, length):
     anything of them.
     """
     stack, products, squares = kernels.stack, push.products, blocks.squares
+    index, value = kernels.sparse_index, kernels.sparse_value
     n_dense = stack.shape[1]
     for f in range(len(kernels.block)):
         block = kernels.block[f]
-        if f < n_dense:
-            square = _dense_square(stack, f, begin, length, products)
-        else:
-            start = kernels.sparse_start[f - n_dense]
-            index, value = kernels.sparse_index, kernels.sparse_value
-            square = _sparse_square(start, index, value, begin, length, products)
+        # ||delta||^2 = sum over s, t of K(s, t) <push_s, push_t>
+        square = 0.0
+        for s in range(length):
+            for t in range(length):
+                if products[s, t] != 0.0:
+                    i, j = begin + s, begin + t
+                    if f < n_dense:
+                        square += products[s, t] * np.float64(stack[i, f, j])
+                    else:
+                        start = kernels.sparse_start[f - n_dense]
+                        entry = _sparse_value(start, index, value, i, j)
+                        square += products[s, t] * entry
         growth = blocks.moves[block] * square
         if not blocks.was_zero[block]:
-            growth += 2.0 * _lead(
-                kernels.scores,
-                f,
-                begin,
-                length,
-                push.scores,
-                push.labels,
-                push.counts,
+            lead = _lead(
+                kernels.scores, f, begin, length, push.scores, push.labels, push.counts
             )
+            growth += 2.0 * lead
         squares[block] = max(squares[block] + blocks.moves[block] * growth, 0.0)
 
 
@@ -758,118 +734,62 @@ def _write_kernels(kernels, blocks, push, rule, begin, length):
                     _add_sparse_row(scores, k, f, start, index, value, i, small)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _push_features(
-    table,
-    lag,
-    start,
-    index,
-    value,
-    begin,
-    length,
-    step,
-    clock,
-    push,
-    labels,
-    counts,
-    averaged,
-):
-    """v_f += step * delta for explicit features; returns the growth of its square."""
-    growth = 0.0
-    for t in range(length):
-        for z in range(start[begin + t], start[begin + t + 1]):
-            row, size = index[z], step * value[z]
-            for n in range(counts[t]):
-                k = labels[t, n]
-                change = size * push[t, k]
-                old = table[row, k]
-                table[row, k] = old + change
-                if averaged:
-                    lag[row, k] += clock * change
-                growth += change * (2.0 * old + change)
-    return growth
-
-
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def _step_features(features, blocks, push, averaged, begin, length):
-    """The gradient step on blocks of explicit features."""
-    squares = blocks.squares
+    """The gradient step v_f += move * delta on blocks of explicit features."""
+    table, lag, starts = features.table, features.lag, features.start
+    rows, value = features.rows, features.value
     for f in range(len(features.block)):
         block = features.block[f]
-        growth = _push_features(
-            features.table,
-            features.lag,
-            features.start[f],
-            features.rows,
-            features.value,
-            begin,
-            length,
-            blocks.moves[block],
-            blocks.clock[block],
-            push.scores,
-            push.labels,
-            push.counts,
-            averaged,
-        )
-        squares[block] = max(squares[block] + growth, 0.0)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _push_pairs(pairs, lag, push, step, clock, averaged):
-    """The same for label pairs, wherever they are."""
-    growth = 0.0
-    for j in range(pairs.shape[0]):
-        for k in range(pairs.shape[1]):
-            change = 0.0
-            for at in range(len(push)):
-                change += step * push[at, j, k]
-            if change != 0.0:
-                growth += change * (2.0 * pairs[j, k] + change)
-                pairs[j, k] += change
-                if averaged:
-                    lag[j, k] += clock * change
-    return growth
+        move, clock, growth = blocks.moves[block], blocks.clock[block], 0.0
+        for t in range(length):
+            for z in range(starts[f, begin + t], starts[f, begin + t + 1]):
+                row, size = rows[z], move * value[z]
+                for n in range(push.counts[t]):
+                    k = push.labels[t, n]
+                    change = size * push.scores[t, k]
+                    old = table[row, k]
+                    table[row, k] = old + change
+                    if averaged:
+                        lag[row, k] += clock * change
+                    growth += change * (2.0 * old + change)
+        blocks.squares[block] = max(blocks.squares[block] + growth, 0.0)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def _step_pairs(pairs, blocks, push, averaged):
-    """The gradient step on the block of label pairs."""
-    move, clock = blocks.moves[-1], blocks.clock[-1]
-    growth = _push_pairs(pairs.table, pairs.lag, push, move, clock, averaged)
+    """The gradient step on the block of label pairs, wherever they are."""
+    move, clock, growth = blocks.moves[-1], blocks.clock[-1], 0.0
+    for j in range(len(pairs.table)):
+        for k in range(len(pairs.table)):
+            change = 0.0
+            for at in range(len(push)):
+                change += move * push[at, j, k]
+            if change != 0.0:
+                growth += change * (2.0 * pairs.table[j, k] + change)
+                pairs.table[j, k] += change
+                if averaged:
+                    pairs.lag[j, k] += clock * change
     blocks.squares[-1] = max(blocks.squares[-1] + growth, 0.0)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _forget_rows(table, lag, start, index, begin, length, clock, averaged):
-    """Undo the first update of a block that the proximal steps send back to zero.
-
-    Only the touched rows are written; their average gains what the clock says, zero.
-    """
-    for z in range(start[begin], start[begin + length]):
-        row = index[z]
-        for k in range(table.shape[1]):
-            if averaged:
-                lag[row, k] -= clock * table[row, k]
-            table[row, k] = 0.0
 
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def _forget_features(features, blocks, averaged, begin, length):
-    """Clear feature blocks that were zero before the gradient step and are so again."""
+    """Undo the first update of blocks that the proximal steps send back to zero.
+
+    Only the touched rows are written; their average gains what the clock says, zero.
+    """
+    table, lag, starts = features.table, features.lag, features.start
     for f in range(len(features.block)):
         block = features.block[f]
         gone = blocks.norms[block] == 0.0 and blocks.was_zero[block]
         if gone and blocks.squares[block] > 0.0:
-            _forget_rows(
-                features.table,
-                features.lag,
-                features.start[f],
-                features.rows,
-                begin,
-                length,
-                blocks.clock[block],
-                averaged,
-            )
+            for z in range(starts[f, begin], starts[f, begin + length]):
+                row = features.rows[z]
+                for k in range(table.shape[1]):
+                    if averaged:
+                        lag[row, k] -= blocks.clock[block] * table[row, k]
+                    table[row, k] = 0.0
             blocks.squares[block] = 0.0
 
 
@@ -936,7 +856,7 @@ def _soften_blocks(state, inside, step, averaged):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _prox_with_entries(state, terms, step, averaged):
-    """The proximal steps of all terms, of which some look at entries."""
+    """The proximal steps of all terms, of which some are on entries."""
     for j in range(len(terms.kinds)):
         if terms.kinds[j] == ENTRIES:
             own, inside = step * terms.weights[j], terms.members[j]
@@ -946,7 +866,7 @@ def _prox_with_entries(state, terms, step, averaged):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _known_norms(scale, squares, before, norms):
+def _norms_before(scale, squares, before, norms):
     """||w_f|| after the gradient step, twice."""
     for block in range(len(norms)):
         before[block] = scale[block] * np.sqrt(squares[block])
@@ -1010,7 +930,7 @@ def _close_blocks(scale, squares, before, norms, was_zero):
     for block in range(len(norms)):
         if norms[block] > 0.0:
             scale[block] *= norms[block] / before[block]
-            follow = follow or scale[block] < SMALLEST_SCALE
+            follow = follow or scale[block] < SMALLEST_BLOCK_SCALE
         elif was_zero[block] and squares[block] == 0.0:
             scale[block] = 1.0
         else:
@@ -1025,7 +945,7 @@ def _rescale_blocks(state, averaged):
     for block in range(len(blocks.norms)):
         if blocks.norms[block] > 0.0:
             factor = blocks.scale[block]
-            if factor >= SMALLEST_SCALE:
+            if factor >= SMALLEST_BLOCK_SCALE:
                 continue
         elif blocks.was_zero[block] and blocks.squares[block] == 0.0:
             continue
@@ -1033,14 +953,6 @@ def _rescale_blocks(state, averaged):
             factor = 0.0
         rescale_block(state, averaged, block, factor)
         blocks.scale[block] = 1.0
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _longest(starts, order):
-    longest = 1
-    for chain in order:
-        longest = max(longest, starts[chain + 1] - starts[chain])
-    return longest
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -1079,7 +991,7 @@ def spom_pass(
     """One visit of every chain in `order`: gradient step, proximal steps.
 
     steps[n] is the step at the n-th visit and dues[n] the factor of the regularizer in
-    its proximal step; `space` is room for the sums of the CRF loss, or None for the
+    its proximal step; `space` holds the sums of the CRF loss, or None for the
     hinge, whose code is then compiled alone. With rule.sums (dual averaging) v_f sums
     up all gradients, and the proximal step begins at steps[n] v_f every time. Returns
     (updates, sum of the losses before each step).
@@ -1089,7 +1001,7 @@ def spom_pass(
     scale, squares, clock, moves, before, norms, was_zero = blocks
     averaged, n_labels = rule.averaged, len(table)
     has_entries, has_edges = (terms.kinds == ENTRIES).any(), len(edges.block) > 0
-    longest = _longest(starts, order)
+    longest = _longest(starts)
     unary, best = np.empty((longest, n_labels)), np.empty((longest, n_labels))
     found = np.empty(longest, np.int64)
     push = _no_push(longest, n_labels, longest)
@@ -1139,7 +1051,7 @@ def spom_pass(
                 _step_pairs(pairs, blocks, own_pairs, averaged)
         if rule.sums:
             scale[:] = steps[n]
-        _known_norms(scale, squares, before, norms)
+        _norms_before(scale, squares, before, norms)
         if has_entries:
             _prox_with_entries(state, terms, dues[n], averaged)
         else:

@@ -13,17 +13,17 @@ from manykernels.hot.jit import njit
 
 @njit(cache=True, nogil=True)
 def _score(weights, ids, begin, end, scores):
-    """scores[k] = sum of the weights of relation k; the number of known features."""
+    """scores[k] = sum of the weights of relation k; the number of n_known features."""
     n_labels = weights.shape[1]
     for k in range(n_labels):
         scores[k] = 0.0
-    known = 0
+    n_known = 0
     for j in range(begin, end):
         if ids[j] >= 0:
-            known += 1
+            n_known += 1
             for k in range(n_labels):
                 scores[k] += weights[ids[j], k]
-    return known
+    return n_known
 
 
 @njit(cache=True, nogil=True)
@@ -45,14 +45,14 @@ def learn_labels(weights, offset, starts, ids, target, order, step, rounds):
     wrong = 0
     for i in order:
         begin, end, true = starts[i], starts[i + 1], target[i]
-        known = _score(weights, ids, begin, end, scores)
+        n_known = _score(weights, ids, begin, end, scores)
         wrong += _best(scores) != true
         right = scores[true]
         scores[true] = -np.inf
         other = _best(scores)
         loss = 1.0 - right + scores[other]
-        if loss > 0.0 and known > 0:
-            size = np.float32(min(step / known, loss / (2.0 * known)))
+        if loss > 0.0 and n_known > 0:
+            size = np.float32(min(step / n_known, loss / (2.0 * n_known)))
             late = np.float32(rounds * size)
             for j in range(begin, end):
                 if ids[j] >= 0:
@@ -68,8 +68,8 @@ def learn_labels(weights, offset, starts, ids, target, order, step, rounds):
 def best_labels(weights, starts, ids):
     """The relation with the largest score, for every arc."""
     scores = np.empty(weights.shape[1], np.float32)
-    found = np.zeros(len(starts) - 1, np.int64)
-    for i in range(len(found)):
+    labels = np.zeros(len(starts) - 1, np.int64)
+    for i in range(len(labels)):
         _score(weights, ids, starts[i], starts[i + 1], scores)
-        found[i] = _best(scores)
-    return found
+        labels[i] = _best(scores)
+    return labels

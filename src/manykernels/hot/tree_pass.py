@@ -10,7 +10,7 @@ from manykernels.hot.arcs import (
     GRANDPARENT,
     MARGIN,
     MOST_PLACES,
-    NOBODY,
+    NO_THIRD,
     SIBLING,
     ArcWork,
     arc_work,
@@ -23,7 +23,7 @@ from manykernels.hot.jit import njit
 from manykernels.hot.prox import prox_steps
 from manykernels.hot.tree_search import (
     ClimbWork,
-    Model,
+    ScaledWeights,
     climb_work,
     grandparent,
     improve_tree,
@@ -34,12 +34,12 @@ from manykernels.hot.tree_search import (
 from manykernels.hot.trees import TreeWork, find_tree, tree_marginals, tree_work
 
 # A scale below this is put into its vector, which is in single precision.
-SMALLEST_SCALE = 1e-3
+SMALLEST_TEMPLATE_SCALE = 1e-3
 # Arcs that a CRF step leaves alone: marginals this close to the truth.
-NEGLIGIBLE = 1e-3
+NEGLIGIBLE_MARGINAL = 1e-3
 
 
-class Tables(NamedTuple):
+class TemplateTables(NamedTuple):
     """w_t = scale_t * vector_t, and what the average over rounds needs.
 
     With dual averaging, the vector is the sum of all gradients and stays when its scale
@@ -58,7 +58,7 @@ class Tables(NamedTuple):
     n_touched: np.ndarray  # (templates,) more than k: too many to remember
 
 
-class Rule(NamedTuple):
+class TreeRule(NamedTuple):
     """What a round does."""
 
     passive_aggressive: bool
@@ -66,7 +66,7 @@ class Rule(NamedTuple):
     single_root: bool
 
 
-class Updates(NamedTuple):
+class ArcUpdates(NamedTuple):
     """Arcs of one sentence and the change of their weights, before the step."""
 
     head: np.ndarray
@@ -91,12 +91,12 @@ def _flush(tables, begin, end, t):
 
 @njit(cache=True, nogil=True)
 def _clear(tables, begin, end, t):
-    """w_t := 0; only the places that were written are visited, if they are known."""
+    """w_t := 0; only the places that were written are visited, if they are listed."""
     passed = np.float32(tables.passed[t])
-    known = tables.n_touched[t] <= tables.touched.shape[1]
-    count = tables.n_touched[t] if known else end - begin
+    listed = tables.n_touched[t] <= tables.touched.shape[1]
+    count = tables.n_touched[t] if listed else end - begin
     for j in range(count):
-        k = begin + (tables.touched[t, j] if known else j)
+        k = begin + (tables.touched[t, j] if listed else j)
         # A place may be listed twice: it is zero when it comes again.
         tables.offset[k] -= passed * tables.vector[k]
         tables.vector[k] = 0.0
@@ -167,7 +167,7 @@ def _shrink(templates, tables, terms, gain, due, norms, factors):
                 _clear(tables, begin, end, t)
             continue
         tables.scale[t] *= factors[t]
-        if tables.scale[t] < SMALLEST_SCALE:
+        if tables.scale[t] < SMALLEST_TEMPLATE_SCALE:
             _flush(tables, begin, end, t)
 
 
@@ -186,7 +186,7 @@ def _rescale(tables, terms, gain, step, due, norms, factors):
         tables.scale[t] = step * factors[t]
 
 
-class Features(NamedTuple):
+class TouchedFeatures(NamedTuple):
     """Places of what the updates touch in one template's table, and the changes."""
 
     place: np.ndarray  # (updates * MOST_PLACES,)
@@ -210,14 +210,14 @@ def _list_features(templates, work, updates, t, features):
     for j in range(updates.limit[kind]):
         h, m, change = updates.head[j], updates.modifier[j], updates.change[j]
         code = head[h] + modifier[m] + pair[m - h + size]
-        if kind != NOBODY:
+        if kind != NO_THIRD:
             x = updates.third[kind, j]
             code += third[x] + work.turn[turn_of(h, m, x)]
         if field < 0:
             place[count], changes[count] = place_of(code, shift), change
             count += 1
             continue
-        bits = work.seen[field, h, m]
+        bits = work.inner[field, h, m]
         k = 0
         while bits:
             if bits & np.uint64(1):
@@ -282,7 +282,7 @@ def _add_cost(scores, n, heads):
 
 @njit(cache=True, nogil=True)
 def _hinge_updates(scores, n, heads, found, updates):
-    """Loss of the found tree, and the arcs in which it is wrong."""
+    """Loss of the decoded tree, and the arcs in which it is wrong."""
     loss = 0.0
     count = 0
     for m in range(1, n + 1):
@@ -299,27 +299,27 @@ def _hinge_updates(scores, n, heads, found, updates):
 
 
 @njit(cache=True, nogil=True)
-def _set_thirds(updates, j, heads, m, nobody):
+def _set_thirds(updates, j, heads, m, missing):
     h = heads[m]
-    updates.third[GRANDPARENT, j] = grandparent(heads, h, nobody)
-    updates.third[SIBLING, j] = inner_sibling(heads, h, m, nobody)
+    updates.third[GRANDPARENT, j] = grandparent(heads, h, missing)
+    updates.third[SIBLING, j] = inner_sibling(heads, h, m, missing)
 
 
 @njit(cache=True, nogil=True)
 def _third_updates(model, work, n, heads, found):
     """Third words of the updates, and of arcs that differ in nothing else; the loss."""
     arcs, climb, updates = work.arcs, work.climb, work.updates
-    nobody = arcs.third.shape[1] - 1
-    count = updates.limit[NOBODY]
+    missing = arcs.third.shape[1] - 1
+    count = updates.limit[NO_THIRD]
     for j in range(0, count, 2):
         m = updates.modifier[j]
-        _set_thirds(updates, j, heads, m, nobody)
-        _set_thirds(updates, j + 1, found, m, nobody)
+        _set_thirds(updates, j, heads, m, missing)
+        _set_thirds(updates, j + 1, found, m, missing)
     for m in range(1, n + 1):
         if found[m] != heads[m]:
             continue
-        _set_thirds(updates, count, heads, m, nobody)
-        _set_thirds(updates, count + 1, found, m, nobody)
+        _set_thirds(updates, count, heads, m, missing)
+        _set_thirds(updates, count + 1, found, m, missing)
         same = True
         for kind in (GRANDPARENT, SIBLING):
             same = same and updates.third[kind, count] == updates.third[kind, count + 1]
@@ -348,28 +348,28 @@ def _crf_updates(scores, n, heads, single_root, sums, updates):
         wrong += marginals[gold, m] < 0.5
         for h in range(n + 1):
             change = (1.0 if h == gold else 0.0) - marginals[h, m]
-            if abs(change) > NEGLIGIBLE:
+            if abs(change) > NEGLIGIBLE_MARGINAL:
                 updates.head[count] = h
                 updates.modifier[count] = m
                 updates.change[count] = change
                 count += 1
-    updates.limit[NOBODY] = count
+    updates.limit[NO_THIRD] = count
     return max(log_sum, 0.0), wrong
 
 
 class EpochWork(NamedTuple):
-    """Room for an epoch."""
+    """Arrays for an epoch."""
 
     arcs: ArcWork
     climb: ClimbWork
     tree: TreeWork
     found: np.ndarray  # (size,) heads
-    updates: Updates
-    features: Features
+    updates: ArcUpdates
+    features: TouchedFeatures
     counts: np.ndarray  # (weights of the largest template,) all zero between uses
     norms: np.ndarray  # (templates,)
     factors: np.ndarray  # (templates,)
-    scales: np.ndarray  # (templates,) 0 for templates that need no look
+    scales: np.ndarray  # (templates,) 0 for templates that are skipped
 
 
 @njit(cache=True, nogil=True)
@@ -385,14 +385,14 @@ def _epoch_work(templates, size, most_updates, passive_aggressive):
         climb,
         tree_work(size),
         np.zeros(size, np.int64),
-        Updates(
+        ArcUpdates(
             np.empty(most_updates, np.int64),
             np.empty(most_updates, np.int64),
             np.empty((3, most_updates if len(climb.templates) > 0 else 0), np.int64),
             np.empty(most_updates),
             np.zeros(3, np.int64),
         ),
-        Features(
+        TouchedFeatures(
             np.empty(most_updates * MOST_PLACES, np.int64),
             np.empty(most_updates * MOST_PLACES),
         ),
@@ -434,7 +434,7 @@ def tree_pass(corpus, templates, tables, rule, terms, order, steps, dues, sums):
     scores, updates, scales = work.arcs.scores, work.updates, work.scales
     norms, factors = work.norms, work.factors
     gain = 1.0 / np.sqrt(n_templates)
-    model = Model(templates, tables.vector, scales)
+    model = ScaledWeights(templates, tables.vector, scales)
     total_loss, total_wrong = 0.0, 0
     for r in range(len(order)):
         i = order[r]

@@ -1,6 +1,6 @@
-"""The tree that the scores lead to, where some of them look at a third word.
+"""The best tree that a search finds where some scores depend on a third word.
 
-Templates may look at the head of the head, or at the child of the same head next to the
+Templates may read the head of the head, or the child of the same head next to the
 modifier on the way to the head. The best tree under such scores is hard to find, so the
 best tree of the arcs alone is improved, one head at a time.
 """
@@ -14,7 +14,7 @@ import numpy as np
 from manykernels.hot.arcs import (
     GRANDPARENT,
     MARGIN,
-    NOBODY,
+    NO_THIRD,
     SIBLING,
     Templates,
     arc_work,
@@ -25,14 +25,13 @@ from manykernels.hot.arcs import (
     score_arcs,
 )
 from manykernels.hot.jit import njit
-from manykernels.hot.trees import NOTHING, find_tree, tree_work
+from manykernels.hot.trees import FORBIDDEN, find_tree, tree_work
 
 CANDIDATES = 8  # heads of a word that are tried
-MOST_SWEEPS = 10
 SMALLEST_GAIN = np.float32(1e-4)
 
 
-class Model(NamedTuple):
+class ScaledWeights(NamedTuple):
     """Templates and the weights w_t = scale_t * vector_t."""
 
     templates: Templates
@@ -41,11 +40,11 @@ class Model(NamedTuple):
 
 
 class ClimbWork(NamedTuple):
-    """Room for the search; scores of third words are kept once they are known."""
+    """Arrays for the search; scores of third words are computed once."""
 
     templates: np.ndarray  # (k,) those with a third word
     candidates: np.ndarray  # (size, CANDIDATES) heads, best first; -1: no more
-    known: np.ndarray  # (2, size, CANDIDATES, size + 1) float32, NaN: not known yet
+    cached: np.ndarray  # (2, size, CANDIDATES, size + 1) float32, NaN: not computed yet
     below: np.ndarray  # (size,) whether a word hangs on the word at hand
     children: np.ndarray  # (size,)
     part: np.ndarray  # (parts, 4) kind, head, modifier, third word
@@ -54,25 +53,25 @@ class ClimbWork(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def climb_work(templates, size):
-    """Room for sentences of so many nodes; next to none without third words."""
+    """Arrays for sentences of so many nodes; tiny without third words."""
     count = 0
     for t in range(len(templates.third)):
-        count += templates.third[t] != NOBODY
+        count += templates.third[t] != NO_THIRD
     ids = np.empty(count, np.int64)
     count = 0
     for t in range(len(templates.third)):
-        if templates.third[t] != NOBODY:
+        if templates.third[t] != NO_THIRD:
             ids[count] = t
             count += 1
-    room = size if count > 0 else 1
+    most = size if count > 0 else 1
     return ClimbWork(
         ids,
-        np.empty((room, CANDIDATES), np.int64),
-        np.empty((2, room, CANDIDATES, room + 1), np.float32),
-        np.empty(room, np.bool_),
-        np.empty(room, np.int64),
-        np.empty((2 * room + 4, 4), np.int64),
-        np.empty(2 * room + 4, np.float32),
+        np.empty((most, CANDIDATES), np.int64),
+        np.empty((2, most, CANDIDATES, most + 1), np.float32),
+        np.empty(most, np.bool_),
+        np.empty(most, np.int64),
+        np.empty((2 * most + 4, 4), np.int64),
+        np.empty(2 * most + 4, np.float32),
     )
 
 
@@ -84,7 +83,7 @@ def turn_of(h, m, x):
 
 @njit(cache=True, nogil=True)
 def _sum_parts(model, work, climb, count):
-    """The first parts of the list; what was asked for before is looked up."""
+    """Sum the first parts of the list; every score is computed once."""
     templates, weights, scales = model.templates, model.weights, model.scales
     size = work.pair.shape[1] // 2
     total = np.float32(0.0)
@@ -95,7 +94,9 @@ def _sum_parts(model, work, climb, count):
         for k in range(CANDIDATES):
             if climb.candidates[m, k] == h:
                 place = k
-        value = climb.known[kind - 1, m, place, x] if place >= 0 else np.float32(np.nan)
+        value = (
+            climb.cached[kind - 1, m, place, x] if place >= 0 else np.float32(np.nan)
+        )
         if np.isnan(value):
             value = np.float32(0.0)
             turn = work.turn[turn_of(h, m, x)]
@@ -112,7 +113,7 @@ def _sum_parts(model, work, climb, count):
                 at = templates.start[t] + place_of(code, templates.shift[t])
                 value += np.float32(scales[t]) * weights[at]
             if place >= 0:
-                climb.known[kind - 1, m, place, x] = value
+                climb.cached[kind - 1, m, place, x] = value
         total += climb.sign[j] * value
     return total
 
@@ -128,13 +129,13 @@ def _put_part(climb, count, sign, kind, h, m, x):
 @njit(cache=True, nogil=True)
 def _list_candidates(scores, n, climb):
     """The best heads of every word by the arcs alone."""
-    nobody = climb.known.shape[3] - 1
+    missing = climb.cached.shape[3] - 1
     for m in range(1, n + 1):
         row = climb.candidates[m]
         for k in range(CANDIDATES):
             row[k] = -1
         for h in range(n + 1):
-            if h == m or not scores[h, m] > NOTHING:
+            if h == m or not scores[h, m] > FORBIDDEN:
                 continue
             k = CANDIDATES
             while k > 0 and (row[k - 1] < 0 or scores[row[k - 1], m] < scores[h, m]):
@@ -146,18 +147,18 @@ def _list_candidates(scores, n, climb):
         for kind in range(2):
             for k in range(CANDIDATES):
                 for x in range(n + 1):
-                    climb.known[kind, m, k, x] = np.nan
-                climb.known[kind, m, k, nobody] = np.nan
+                    climb.cached[kind, m, k, x] = np.nan
+                climb.cached[kind, m, k, missing] = np.nan
 
 
 @njit(cache=True, nogil=True)
-def grandparent(heads, h, nobody):
+def grandparent(heads, h, missing):
     """The head of the head."""
-    return heads[h] if h > 0 else nobody
+    return heads[h] if h > 0 else missing
 
 
 @njit(cache=True, nogil=True)
-def inner_sibling(heads, h, m, nobody):
+def inner_sibling(heads, h, m, missing):
     """The child of h next to m on the way from m to h."""
     step = 1 if h > m else -1
     x = m + step
@@ -165,7 +166,7 @@ def inner_sibling(heads, h, m, nobody):
         if heads[x] == h:
             return x
         x += step
-    return nobody
+    return missing
 
 
 @njit(cache=True, nogil=True)
@@ -183,10 +184,10 @@ def _outer_sibling(heads, h, m, n):
 @njit(cache=True, nogil=True)
 def _value_of_head(model, work, climb, n, heads, h, m, n_children):
     """What the tree has from m hanging on h, whether or not it does."""
-    nobody = work.third.shape[1] - 1
-    s = inner_sibling(heads, h, m, nobody)
+    missing = work.third.shape[1] - 1
+    s = inner_sibling(heads, h, m, missing)
     x = _outer_sibling(heads, h, m, n)
-    g = grandparent(heads, h, nobody)
+    g = grandparent(heads, h, missing)
     count = _put_part(climb, 0, 1.0, GRANDPARENT, h, m, g)
     count = _put_part(climb, count, 1.0, SIBLING, h, m, s)
     if x > 0:
@@ -201,12 +202,12 @@ def _value_of_head(model, work, climb, n, heads, h, m, n_children):
 @njit(cache=True, nogil=True)
 def tree_score(model, work, climb, n, heads):
     """The score of a tree."""
-    nobody = work.third.shape[1] - 1
+    missing = work.third.shape[1] - 1
     total = np.float32(0.0)
     count = 0
     for m in range(1, n + 1):
         h = heads[m]
-        g, s = grandparent(heads, h, nobody), inner_sibling(heads, h, m, nobody)
+        g, s = grandparent(heads, h, missing), inner_sibling(heads, h, m, missing)
         total += work.scores[h, m]
         count = _put_part(climb, count, 1.0, GRANDPARENT, h, m, g)
         count = _put_part(climb, count, 1.0, SIBLING, h, m, s)
@@ -214,7 +215,7 @@ def tree_score(model, work, climb, n, heads):
 
 
 @njit(cache=True, nogil=True)
-def _look_below(heads, n, m, climb):
+def _mark_below(heads, n, m, climb):
     """Mark the words below m, list its children and return their number."""
     count = 0
     for v in range(1, n + 1):
@@ -235,8 +236,8 @@ def _move(model, work, climb, n, single_root, heads, m):
     a = heads[m]
     if single_root and a == 0:
         return False
-    n_children = _look_below(heads, n, m, climb)
-    best, value = a, np.float32(NOTHING)
+    n_children = _mark_below(heads, n, m, climb)
+    best, value = a, np.float32(FORBIDDEN)
     for k in range(-1, CANDIDATES):
         b = a if k < 0 else climb.candidates[m, k]
         if b < 0:
@@ -256,12 +257,12 @@ def _swap_root(model, work, climb, n, heads):
     root = 1
     while heads[root] != 0:
         root += 1
-    best = np.float32(NOTHING)
+    best = np.float32(FORBIDDEN)
     changed = False
     for m in range(n + 1):
         if m == root or (m > 0 and not is_among(0, climb.candidates[m])):
             continue
-        if m > 0 and not work.scores[m, root] > NOTHING:
+        if m > 0 and not work.scores[m, root] > FORBIDDEN:
             continue
         a = heads[m]
         if m > 0:  # first comes the tree as it is
@@ -280,7 +281,7 @@ def _swap_root(model, work, climb, n, heads):
 def improve_tree(model, work, climb, n, single_root, heads):
     """Change heads, one at a time, while that makes the tree better."""
     _list_candidates(work.scores, n, climb)
-    for _ in range(MOST_SWEEPS):
+    for _ in range(10):  # bounds the time of a sentence
         changed = False
         for m in range(1, n + 1):
             moved = _move(model, work, climb, n, single_root, heads, m)
@@ -293,21 +294,21 @@ def improve_tree(model, work, climb, n, single_root, heads):
 
 
 @njit(cache=True, nogil=True)
-def parse_corpus(corpus, templates, weights, scales, single_root, start, stop, heads):
-    """heads[row] of the best tree for the words of sentences start ... stop - 1."""
-    size = longest_sentence(corpus.starts[start : stop + 1]) + 1
+def parse_corpus(corpus, templates, weights, scales, single_root, heads):
+    """heads[row] of the best tree for the words of all sentences."""
+    size = longest_sentence(corpus.starts) + 1
     work = arc_work(templates, size)
     tree = tree_work(size)
     climb = climb_work(templates, size)
     found = np.zeros(size, np.int64)
-    for i in range(start, stop):
+    for i in range(len(corpus.starts) - 1):
         first = corpus.starts[i]
         n = corpus.starts[i + 1] - first - 2 * MARGIN - 1
         count = encode(corpus.tokens, first, n, templates, work)
         score_arcs(templates, weights, scales, work, n, count)
         find_tree(work.scores, n, single_root, tree, found)
         if len(climb.templates) > 0:
-            model = Model(templates, weights, scales)
+            model = ScaledWeights(templates, weights, scales)
             improve_tree(model, work, climb, n, single_root, found)
         for m in range(1, n + 1):
             heads[first + MARGIN + m] = found[m]

@@ -12,7 +12,7 @@ import numpy as np
 
 from manykernels.hot.jit import njit
 
-NOTHING = -np.inf
+FORBIDDEN = -np.inf
 
 # --- best tree ---------------------------------------------------------------
 
@@ -29,14 +29,14 @@ def _load(scores, n, single_root, into, arcs):
     for h in range(size):
         for m in range(1, size):
             value = scores[h, m]
-            if h == m or not value > NOTHING:
-                into[m, h] = NOTHING
+            if h == m or not value > FORBIDDEN:
+                into[m, h] = FORBIDDEN
             else:
                 into[m, h] = value
                 low = min(low, value)
                 high = max(high, value)
             arcs[m, h] = m * size + h
-    if single_root and high > NOTHING:
+    if single_root and high > FORBIDDEN:
         handicap = n * (high - low) + 1.0
         for m in range(1, size):
             into[m, 0] -= handicap
@@ -61,14 +61,14 @@ def _contract(into, arcs, cycle, length, best, size, new_id, ids, parent):
             if into[x, v] > into[x, keep]:
                 into[x, keep] = into[x, v]
                 arcs[x, keep] = arcs[x, v]
-            into[x, v] = NOTHING
+            into[x, v] = FORBIDDEN
     for k in range(length):
-        into[keep, cycle[k]] = NOTHING
+        into[keep, cycle[k]] = FORBIDDEN
     ids[keep] = new_id
 
 
 class TreeWork(NamedTuple):
-    """Room for one sentence of at most `size` nodes."""
+    """Arrays for one sentence of at most `size` nodes."""
 
     into: np.ndarray  # (size, size) best score of an arc into m from h
     arcs: np.ndarray  # (size, size) the original arc behind it, m * size + h
@@ -84,7 +84,7 @@ class TreeWork(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def tree_work(size):
-    """Room for trees of so many nodes."""
+    """Empty arrays for trees of so many nodes."""
     return TreeWork(
         np.empty((size, size)),
         np.empty((size, size), np.int64),
@@ -120,7 +120,7 @@ def _take_cycle(path, length, first, cycle):
 
 @njit(cache=True, nogil=True)
 def find_tree(scores, n, single_root, work, heads):
-    """heads[m] for m = 1 ... n of the best tree, in O(n^2); False if there is none.
+    """heads[m] for m = 1 ... n of the best tree, in O(n^2); False without a tree.
 
     A path of best arcs is followed backwards until it meets the root's part; a cycle
     on the way becomes one node (Chu-Liu-Edmonds, in Tarjan's order).
@@ -144,12 +144,12 @@ def find_tree(scores, n, single_root, work, heads):
             path[length] = v
             length += 1
             u = 0
-            top = NOTHING
+            top = FORBIDDEN
             for h in range(size):
                 if into[v, h] > top:
                     top = into[v, h]
                     u = h
-            if top == NOTHING:
+            if top == FORBIDDEN:
                 return False
             best[v] = top
             chosen[ids[v]] = arcs[v, u]
@@ -178,33 +178,31 @@ def find_tree(scores, n, single_root, work, heads):
 
 @njit(cache=True, nogil=True)
 def best_trees(scores, lengths, single_root):
-    """heads (sentences, n_max) of the best trees; 0 words long where there is none.
+    """heads (sentences, n_max) of the best trees, and where one exists.
 
     scores (sentences, n_max + 1, n_max + 1) are read up to each length.
     """
     n_sentences, size = scores.shape[0], scores.shape[1]
     heads = np.zeros((n_sentences, size - 1), np.int64)
-    found = np.ones(n_sentences, np.bool_)
+    exists = np.ones(n_sentences, np.bool_)
     work = tree_work(size)
     row = np.zeros(size, np.int64)
     for i in range(n_sentences):
         n = lengths[i]
-        found[i] = find_tree(scores[i], n, single_root, work, row)
+        exists[i] = find_tree(scores[i], n, single_root, work, row)
         for m in range(1, n + 1):
             heads[i, m - 1] = row[m]
-    return heads, found
+    return heads, exists
 
 
 # --- marginals ---------------------------------------------------------------
-
-TINY = 1e-150
-DEEPEST = -700.0  # exp of less is no ordinary number
 
 
 @njit(cache=True, nogil=True)
 def _exp(difference):
     """exp, but never zero unless the arc is forbidden."""
-    return np.exp(max(difference, DEEPEST)) if difference > NOTHING else 0.0
+    # exp of less than -700 is not a normal number.
+    return np.exp(max(difference, -700.0)) if difference > FORBIDDEN else 0.0
 
 
 @njit(cache=True, nogil=True)
@@ -217,12 +215,12 @@ def _weights(scores, n, single_root, a):
     shift = 0.0
     first = 1 if single_root and n > 1 else 0
     for m in range(1, n + 1):
-        top = NOTHING
+        top = FORBIDDEN
         for h in range(first, n + 1):
             if h != m:
                 top = max(top, scores[h, m])
-        if top == NOTHING:
-            return NOTHING
+        if top == FORBIDDEN:
+            return FORBIDDEN
         shift += top
         for h in range(n + 1):
             a[h, m] = 0.0
@@ -231,11 +229,11 @@ def _weights(scores, n, single_root, a):
         if first == 1:
             a[0, m] = scores[0, m] - top
     if first == 1:
-        top = NOTHING
+        top = FORBIDDEN
         for m in range(1, n + 1):
             top = max(top, a[0, m])
-        if top == NOTHING:
-            return NOTHING
+        if top == FORBIDDEN:
+            return FORBIDDEN
         shift += top
         for m in range(1, n + 1):
             a[0, m] = _exp(a[0, m] - top)
@@ -249,7 +247,7 @@ def _eliminate(a, n, single_root, shares, through):
     Every arc j -> k -> i through the word k becomes a part of j -> i:
     a[j, i] += a[j, k] a[k, i] / p,  p = sum_j a[j, k].  Nothing is ever subtracted, so
     nothing cancels, however unequal the scores are. With one child of the root, its
-    arcs are infinitely light: they enter p only where there are no others.
+    arcs are infinitely light: they enter p only without others.
     """
     log_sum = 0.0
     place = 0
@@ -259,7 +257,7 @@ def _eliminate(a, n, single_root, shares, through):
         for j in range(first, k):
             pivot += a[j, k]
         if pivot <= 0.0:
-            return NOTHING
+            return FORBIDDEN
         log_sum += np.log(pivot)
         for j in range(k):
             shares[j, k] = a[j, k] / pivot
@@ -274,7 +272,7 @@ def _eliminate(a, n, single_root, shares, through):
                 a[j, i] = total
                 if j >= first:
                     top = max(top, total)
-            if 0.0 < top < TINY:
+            if 0.0 < top < 1e-150:  # products of two such numbers would be zero
                 for j in range(k):
                     a[j, i] /= top
                 log_sum += np.log(top)
@@ -312,15 +310,15 @@ def _unfold(n, single_root, shares, through, marginals):
 def tree_marginals(scores, n, single_root, a, shares, through, marginals):
     """Log-partition of all trees; marginals[h, m] = probability of the arc.
 
-    a, shares and marginals have n + 1 rows and columns, through has room for
-    (n + 1) n (n - 1) / 3 numbers.
+    a, shares and marginals have n + 1 rows and columns, through has
+    (n + 1) n (n - 1) / 3 entries.
     """
     shift = _weights(scores, n, single_root, a)
-    if shift == NOTHING:
-        return NOTHING
+    if shift == FORBIDDEN:
+        return FORBIDDEN
     log_sum = _eliminate(a, n, single_root, shares, through)
-    if log_sum == NOTHING:
-        return NOTHING
+    if log_sum == FORBIDDEN:
+        return FORBIDDEN
     _unfold(n, single_root, shares, through, marginals)
     for h in range(n + 1):
         for m in range(1, n + 1):

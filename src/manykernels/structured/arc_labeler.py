@@ -23,11 +23,9 @@ from manykernels.structured.feature_templates import (
     LABEL_TEMPLATES,
     FeatureTemplate,
 )
+from manykernels.structured.tree_learning import WEIGHT_BYTES
 from manykernels.structured.tree_model import PackedWeights, compressed_weights
 
-LABEL_WEIGHT_BYTES = 8  # a weight and its share in the average, in single precision
-FEWEST_OCCURRENCES = 2  # a feature of one arc alone says nothing about other arcs
-CHILD_ATOM = 31  # the place of a child's value in a code, behind all atoms
 LONGEST_LABEL_STEP = 0.1  # for features of unit length
 
 Codes = NDArray[np.uint32]
@@ -107,7 +105,7 @@ class ArcRelatives(NamedTuple):
             else:
                 column = FIELDS.index(template.each_field)
                 values = self.tokens[children, column].astype(np.uint32)
-                code = _joined(code[parents], values, CHILD_ATOM)
+                code = _joined(code[parents], values, 31)  # behind all atoms
                 owners.append(parents)
             codes.append(code)
         owner = np.concatenate(owners)
@@ -170,7 +168,8 @@ class ArcLabeler:
         labels = {label for s in sentences for label in s.deprels if label != BLANK}
         _, codes = ArcRelatives.of(corpus, corpus.heads).features(templates)
         keys, counts = np.unique(codes, return_counts=True)
-        most, fewest = limit // (LABEL_WEIGHT_BYTES * len(labels)), FEWEST_OCCURRENCES
+        # A feature of one training arc alone says nothing about other arcs.
+        most, fewest = limit // (WEIGHT_BYTES * len(labels)), 2
         while np.sum(counts >= fewest) > most:
             fewest += 1
         kept = keys[counts >= fewest]
@@ -220,7 +219,7 @@ class ArcLabeler:
 
         The weights are the mean of those in the second half of the passes.
         """
-        starts, ids = self._known(corpus, corpus.heads)
+        starts, ids = self._feature_rows(corpus, corpus.heads)
         number = {label: k for k, label in enumerate(self.relations)}
         target = np.array([number.get(x, -1) for s in sentences for x in s.deprels])
         labeled = np.flatnonzero(target >= 0)
@@ -251,11 +250,11 @@ class ArcLabeler:
 
     def predict(self, corpus: Corpus, heads: NDArray[Any]) -> list[str]:
         """The relation of every word of a corpus; heads by row."""
-        starts, ids = self._known(corpus, heads)
+        starts, ids = self._feature_rows(corpus, heads)
         found = hot.best_labels(self.weights, starts, ids)
         return [self.relations[k] for k in found.tolist()]
 
-    def _known(
+    def _feature_rows(
         self, corpus: Corpus, heads: NDArray[Any]
     ) -> tuple[Rows, NDArray[np.int32]]:
         """Features of the arcs as rows of the weights, -1 for those not known."""

@@ -27,7 +27,7 @@ from manykernels.norms.regularizers import Regularizer
 from manykernels.norms.terms import Term, regularizer_value, term_codes
 from manykernels.structured.chain_blocks import ChainBlocks, ChainScores, ChainWeights
 from manykernels.structured.decoders import Labels
-from manykernels.structured.online_proximal import OnlineProximal, OnlineResult
+from manykernels.structured.online_proximal import OnlineProximal, StructuredResult
 from manykernels.structured.structured_problem import StructuredLoss, StructuredProblem
 
 
@@ -313,7 +313,7 @@ class ChainDescent:
             pushes = _copied(kernels.coef, features.table, pairs.table, edges.table)
         return ChainProgress(last, total, self.n_steps, pushes, self.n_left_out)
 
-    def result(self, history: list[ChainEpoch]) -> OnlineResult:
+    def result(self, history: list[ChainEpoch]) -> StructuredResult:
         progress, problem = self.progress(), self.problem
         if self.method.average:
             weights = progress.average
@@ -323,7 +323,7 @@ class ChainDescent:
             weights, norms = progress.last, self.block_norms()
             objective = history[-1].objective if history else self.objective()
         eta0 = self.method.first_step
-        return OnlineResult(weights, norms, progress, objective, history, eta0)
+        return StructuredResult(weights, norms, progress, objective, history, eta0)
 
     def _scaled(self, features: FeatureBlocks) -> Array:
         """w of explicit features: every row of the table by its block's scale."""
@@ -348,13 +348,13 @@ def _initial_state(
     total = start.total or start.last.times(float(start.n_steps - start.n_left_out))
     if not rule.averaged:
         # One row each, so that compiled code always has something to point at.
-        none = (zero.table[:0], zero.pairs[:0], zero.edges[:0])
-        total = ChainWeights(np.zeros((1, 0, n_labels)), *none)
+        row = np.zeros((1, 0, n_labels))
+        total = ChainWeights(row, zero.table[:0], zero.pairs[:0], zero.edges[:0])
     norms = blocks.block_norms(at)
     n, scale = len(norms), np.ones(len(norms))
     if rule.sums:
         np.divide(blocks.block_norms(start.last), norms, out=scale, where=norms > 0.0)
-    visit = (np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n, np.bool_))
+    clock, moves, before, after = np.zeros((4, n))
     # Tables of edges have one column per label pair, also where they are empty.
     edges = [model.edges.reshape(-1, n_labels**2) for model in (at, total)]
     return ChainState(
@@ -374,7 +374,7 @@ def _initial_state(
             *_with_average(*edges),
         ),
         PairBlock(*_with_average(at.pairs, total.pairs)),
-        BlockNorms(scale, norms**2, np.zeros(n), *visit),
+        BlockNorms(scale, norms**2, clock, moves, before, after, np.zeros(n, np.bool_)),
     )
 
 

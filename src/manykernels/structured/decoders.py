@@ -127,8 +127,9 @@ class ChainDecoder:
         """
         chances, pairs = np.empty(self.unary.shape), np.zeros(self.tables.shape)
         totals = np.empty(self.n_chains)
-        scores = (self.unary, self.tables, self.starts)
-        hot_chains.many_marginals(*scores, chances, pairs, totals)
+        hot_chains.many_marginals(
+            self.unary, self.tables, self.starts, chances, pairs, totals
+        )
         return ChainMarginals(chances, pairs[0] if self.one_table else pairs, totals)
 
     def log_partition(self) -> Array:
@@ -263,9 +264,14 @@ class TreeDecoder:
         weights, shares = np.zeros((2, size, size))
         through = np.zeros(size**3 // 3 + 1)
         for i, scores in enumerate(batch):
-            space = (weights, shares, through, arcs[i])
             log_sums[i] = hot_trees.tree_marginals(
-                scores, self.n_words, self.single_root, *space
+                scores,
+                self.n_words,
+                self.single_root,
+                weights,
+                shares,
+                through,
+                arcs[i],
             )
         if np.any(log_sums == -np.inf):
             raise self._no_tree()

@@ -17,11 +17,11 @@ from itertools import product
 from typing import Any
 
 from manykernels.base.quoted import quoted
+from manykernels.hot.arcs import MARGIN
 
 FIELDS = ("form", "lemma", "upos", "xpos", "feats", "suffix")
 PAIRS = ("direction", "distance")
-ATOM_REACH = 2  # words to the left and right that an atom may look at
-NODES = "gshmlr"  # in the order of a template's text
+TEMPLATE_NODES = "gshmlr"  # in the order of a template's text
 
 Atom = tuple[str, int, str]  # node, offset and field
 
@@ -54,7 +54,7 @@ class FeatureTemplate:
         words = [
             f"{node}{offset:+d}.{field}" if offset else f"{node}.{field}"
             for node, offset, field in sorted(
-                self.atoms, key=lambda atom: (NODES.index(atom[0]), *atom[1:])
+                self.atoms, key=lambda atom: (TEMPLATE_NODES.index(atom[0]), *atom[1:])
             )
         ]
         return " ".join([*words, *filter(None, (self.each, self.pair))])
@@ -152,7 +152,7 @@ class ArcGrammar(TemplateGrammar):
 
 
 def _atoms(nodes: str) -> re.Pattern[str]:
-    return re.compile(rf"([{nodes}])([+-][1-{ATOM_REACH}])?\.({'|'.join(FIELDS)})")
+    return re.compile(rf"([{nodes}])([+-][1-{MARGIN}])?\.({'|'.join(FIELDS)})")
 
 
 def templates_for_loss(
@@ -198,14 +198,14 @@ def _alone(sides: Any, pairs: Any) -> Iterator[str]:
         yield from _joined([""], [side], [pair])
 
 
-OWN = (
+WORD_SIDES = (
     *map(_side, ("form", "lemma", "upos", "xpos")),
     *(_side(word, tag) for word in ("form", "lemma") for tag in ("upos", "xpos")),
 )
-BRIEF = (*OWN[:4], OWN[4], OWN[7])
+BRIEF_SIDES = (*WORD_SIDES[:4], WORD_SIDES[4], WORD_SIDES[7])
 # Offsets of the tags that are joined: the word itself with neighbors on some sides.
-WINDOWS = ((0,), (-1, 0), (0, 1), (-1, 0, 1))
-FAR_WINDOWS = ((-2, -1, 0), (0, 1, 2))
+TAG_WINDOWS = ((0,), (-1, 0), (0, 1), (-1, 0, 1))
+FAR_TAG_WINDOWS = ((-2, -1, 0), (0, 1, 2))
 
 
 def _windows(field: str, windows: Any) -> list[str]:
@@ -258,13 +258,13 @@ def _third_words() -> Iterator[str]:
 
 def _classic_arcs() -> Iterator[str]:
     """The templates that parsers have used for long, 116 of them."""
-    yield from _alone(OWN, ["distance"])
-    yield from _joined(BRIEF, BRIEF, ["direction"])
-    for head, modifier in product(BRIEF, BRIEF):
-        if head in BRIEF[2:4] or modifier in BRIEF[2:4]:
+    yield from _alone(WORD_SIDES, ["distance"])
+    yield from _joined(BRIEF_SIDES, BRIEF_SIDES, ["direction"])
+    for head, modifier in product(BRIEF_SIDES, BRIEF_SIDES):
+        if head in BRIEF_SIDES[2:4] or modifier in BRIEF_SIDES[2:4]:
             yield from _joined([head], [modifier], ["distance"])
     for tag, pair in zip(("upos", "xpos"), PAIRS[::-1], strict=True):
-        windows, far = _windows(tag, WINDOWS), _windows(tag, FAR_WINDOWS)
+        windows, far = _windows(tag, TAG_WINDOWS), _windows(tag, FAR_TAG_WINDOWS)
         yield from list(_joined(windows, windows, [pair]))[1:]
         yield from _joined(windows[:1], far, [pair])
         yield from _joined(far, windows[:1], [pair])
@@ -277,13 +277,13 @@ def _classic_arcs() -> Iterator[str]:
 
 def _full_arcs() -> Iterator[str]:
     """All combinations of the lists above, 507 of them: those of the SPOM paper."""
-    yield from _alone(OWN, ["", *PAIRS])
-    yield from _joined(OWN, OWN, ["", *PAIRS])
+    yield from _alone(WORD_SIDES, ["", *PAIRS])
+    yield from _joined(WORD_SIDES, WORD_SIDES, ["", *PAIRS])
     for tag in ("upos", "xpos"):
         yield from _tag_contexts(tag)
         yield from _word_contexts(tag)
         yield from _tags_between(tag)
-    upos, xpos = (_windows(tag, WINDOWS[1:]) for tag in ("upos", "xpos"))
+    upos, xpos = (_windows(tag, TAG_WINDOWS[1:]) for tag in ("upos", "xpos"))
     yield from _joined(upos, xpos, PAIRS)
     yield from _joined(xpos, upos, PAIRS)
     yield "distance"
@@ -291,7 +291,7 @@ def _full_arcs() -> Iterator[str]:
 
 def _tag_contexts(tag: str) -> Iterator[str]:
     """Tags around head and modifier: near, further away, and of one of them only."""
-    windows, far = _windows(tag, WINDOWS), _windows(tag, FAR_WINDOWS)
+    windows, far = _windows(tag, TAG_WINDOWS), _windows(tag, FAR_TAG_WINDOWS)
     yield from list(_joined(windows, windows, PAIRS))[len(PAIRS) :]
     yield from _joined(windows[:1], far, PAIRS)
     yield from _joined(far, windows[:1], PAIRS)
@@ -304,7 +304,7 @@ def _tag_contexts(tag: str) -> Iterator[str]:
 
 def _word_contexts(tag: str) -> Iterator[str]:
     """A word on one side, tags around the other; words on both sides and one tag."""
-    windows = _windows(tag, WINDOWS[1:])
+    windows = _windows(tag, TAG_WINDOWS[1:])
     for word in (_side("form"), _side("lemma")):
         yield from _joined([word], windows, PAIRS)
         yield from _joined(windows, [word], PAIRS)
@@ -378,7 +378,7 @@ LABEL_TEMPLATES = TemplateGrammar(
     "label_templates",
     "'standard', None or",
     "label template",
-    _atoms(NODES),
+    _atoms(TEMPLATE_NODES),
     re.compile(rf"children\.({'|'.join(FIELDS)})"),
     ("h.form, m-1.upos, g.lemma, children.lemma", "h.lemma m.upos direction"),
     {"standard": _standard_relations},

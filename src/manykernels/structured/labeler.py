@@ -9,7 +9,6 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from manykernels.base import stored
-from manykernels.base.arrays import Array
 from manykernels.base.machine import parse_bytes
 from manykernels.base.stored import Maybe, Part, require_all
 from manykernels.files import Saved, by_weight
@@ -28,15 +27,8 @@ from manykernels.inputs.parameters import (
 from manykernels.inputs.reporting import progress_callback
 from manykernels.inputs.wrappers import rollback_on_error
 from manykernels.kernels import Kernel, approximate_kernels
-from manykernels.norms.regularizers import REGULARIZERS, SquaredL2, named_regularizer
-from manykernels.structured.chain_blocks import ChainBlocks
-from manykernels.structured.chain_learning import (
-    ChainDescent,
-    ChainEpoch,
-    ChainProblem,
-    chain_terms,
-)
-from manykernels.structured.decoders import Labels
+from manykernels.norms.regularizers import REGULARIZERS, SquaredL2
+from manykernels.structured.chain_learning import ChainEpoch
 from manykernels.structured.labeling import LabelerPredictions
 from manykernels.structured.online_proximal import OnlineProximal
 from manykernels.structured.sequence_kernels import (
@@ -45,7 +37,11 @@ from manykernels.structured.sequence_kernels import (
     kept_kernels,
     label_kernels,
 )
-from manykernels.structured.sequence_model import SequenceModel
+from manykernels.structured.sequence_model import (
+    LearnedSequences,
+    SequenceLearning,
+    SequenceModel,
+)
 from manykernels.structured.sequences import (
     Positions,
     TokenColumns,
@@ -55,10 +51,9 @@ from manykernels.structured.sequences import (
     read_weights,
     require_labels,
 )
-from manykernels.structured.structured_problem import sequence_loss
 from manykernels.targets.labels import check_same_classes
 
-RULES: Rules = {
+LABELER_RULES: Rules = {
     "regularizer": OneOf(*REGULARIZERS, method="terms"),
     "C": Number(largest=LARGEST_PENALTY),
     "refit_C": Number(largest=LARGEST_PENALTY, optional=True),
@@ -184,7 +179,7 @@ class SequenceLabeler(LabelerPredictions, Saved, BaseEstimator):
     """
 
     input_kind = "sequences"
-    _rules = RULES
+    _rules = LABELER_RULES
     _stored = {
         "classes_": stored.ClassLabels("labels"),
         "_model": Part(SequenceModel),
@@ -261,35 +256,30 @@ class SequenceLabeler(LabelerPredictions, Saved, BaseEstimator):
         """
         check_parameters(self, self._rules)
         positions, labels = self._read_training(X, y)
-        self.classes_ = classes = require_labels(labels)
+        self.classes_ = require_labels(labels)
         weight = read_weights(sample_weight, positions.n_sequences)
-        target = known_labels(labels, classes)
-        callback = progress_callback(self.verbose, None, self.callback)
+        target = known_labels(labels, self.classes_)
         self.dropped_kernels_, self.selection_history_ = [], []
+        callback = progress_callback(self.verbose, None, self.callback)
         specs, edges = self._specs()
-        method, regularizer, C = self._method(), self.regularizer, float(self.C)
-        for is_selection in (False,) if self.refit_C is None else (True, False):
-            kernels = self._fit_kernels(specs, edges, positions.table)
-            blocks = kernels.training_blocks(len(target), self.memory_limit)
-            problem = self._problem(
-                blocks, positions.starts, target, weight, regularizer, C
+        kernels = self._fit_kernels(specs, edges, positions.table)
+        learning = self._learning()
+        if self.refit_C is not None:
+            # Dual averaging prunes; what it leaves is learned again, all alike.
+            method = replace(learning.method, update="dual_averaging")
+            first = replace(learning, method=method).fit(
+                kernels, positions, target, weight, callback
             )
-            if is_selection:
-                # Dual averaging prunes; what it leaves is learned again, all alike.
-                method = replace(method, update="dual_averaging")
-                first = method.solve(problem, callback=callback)
-                specs, edges, dropped = kept_kernels(specs, edges, first.block_norms)
-                self.dropped_kernels_ = dropped
-                self.selection_history_ = first.history
-                method = replace(self._method(), update="gradient")
-                regularizer, C = SquaredL2(), float(self.refit_C or C)
-        result = method.solve(problem, callback=callback)
-        model = SequenceModel.keep_support(
-            kernels, result.progress, bool(method.average), positions.n_sequences, 0
-        )
-        self.objective_, self.eta0_ = result.objective, result.eta0
-        betas = problem.kernel_weights(result.block_norms)
-        return self._store(model, result.block_norms, betas, result.history)
+            specs, edges, dropped = kept_kernels(specs, edges, first.norms)
+            self.dropped_kernels_, self.selection_history_ = dropped, first.history
+            kernels = self._fit_kernels(specs, edges, positions.table)
+            learning = replace(
+                self._learning(), regularizer=SquaredL2(), C=float(self.refit_C)
+            )
+            method = replace(learning.method, update="gradient")
+            learning = replace(learning, method=method)
+        learned = learning.fit(kernels, positions, target, weight, callback)
+        return self._store(learned, learned.history)
 
     @rollback_on_error
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> SequenceLabeler:
@@ -313,36 +303,21 @@ class SequenceLabeler(LabelerPredictions, Saved, BaseEstimator):
             positions = self._read(X)
             labels = read_labels(y, positions)
             check_same_classes(classes, self.classes_)
-        target, method = known_labels(labels, self.classes_), self._method()
-        if method.eta0 == "auto":
+        target, learning = known_labels(labels, self.classes_), self._learning()
+        if learning.method.eta0 == "auto":
             raise ValueError(
                 "eta0 must be a number for partial_fit, got 'auto', which needs more "
                 "than one epoch; choose for instance 0.1."
             )
         if past is None:
-            kernels, past = self._empty_model(positions, method)
+            kernels, past = self._empty_model(positions, learning.method)
         else:
             kernels = past.kernels.extend(positions.table)
-        n_old, n_new = past.kernels.n_reference, positions.n_sequences
-        blocks = kernels.blocks_after(n_old, positions.table, self.memory_limit)
-        chains = past.chains_after(positions.starts, target)
-        problem = self._problem(blocks, *chains, self.regularizer, self.C)
-        method, call = method.resolved(problem), past.n_calls + 1
-        begun = past.progress.with_positions(positions.table.shape[0])
-        descent = ChainDescent(problem, method, begun)
         rng = choose_generator(self.random_state)
-        order = problem.n_examples - n_new + rng.permutation(n_new)
-        steps = method.steps(problem, call, descent.n_steps)[:n_new]
-        updates, loss = descent.run_pass(order, steps, rng)
-        n_learned = past.n_sequences + n_new
-        model = SequenceModel.keep_support(
-            kernels, descent.progress(), bool(method.average), n_learned, call
-        )
+        learned = learning.one_pass(past, kernels, positions, target, rng)
         history = list(getattr(self, "history_", []))
-        history.append(ChainEpoch(len(history) + 1, 0.0, np.nan, loss, updates))
-        self.objective_, self.eta0_ = np.nan, method.first_step
-        norms = descent.block_norms()
-        return self._store(model, norms, problem.kernel_weights(norms), history)
+        history.append(learned.history[0]._replace(epoch=len(history) + 1))
+        return self._store(learned, history)
 
     def _empty_model(
         self, positions: Positions, method: OnlineProximal
@@ -360,19 +335,17 @@ class SequenceLabeler(LabelerPredictions, Saved, BaseEstimator):
         )
 
     def _store(
-        self,
-        model: SequenceModel,
-        norms: Array,
-        betas: Array,
-        history: list[ChainEpoch],
+        self, learned: LearnedSequences, history: list[ChainEpoch]
     ) -> SequenceLabeler:
-        self._model = model
-        n_kernels = len(model.kernels.names)
-        shares = betas / (float(betas[:n_kernels].sum()) or 1.0)
+        self._model = learned.model
+        n_kernels = len(learned.model.kernels.names)
+        total = float(learned.betas[:n_kernels].sum()) or 1.0
+        shares = learned.betas / total
         self.kernel_weights_ = shares[:n_kernels]
         self.edge_weights_ = shares[n_kernels:-1]
         self.transition_weight_ = float(shares[-1])
-        self.kernel_norms_ = norms[:n_kernels]
+        self.kernel_norms_ = learned.norms[:n_kernels]
+        self.objective_, self.eta0_ = learned.objective, learned.eta0
         self.history_ = history
         self._show_model()
         return self
@@ -391,8 +364,9 @@ class SequenceLabeler(LabelerPredictions, Saved, BaseEstimator):
 
     def _restored(self) -> None:
         kernels, columns = self._model.kernels, self._columns
-        sets = [kernels.dense, kernels.sparse, kernels.explicit, kernels.edges]
-        widths = {known.n_columns for known in sets if known is not None}
+        parts = [kernels.dense, kernels.sparse, kernels.explicit, kernels.edges]
+        sets = [part for part in parts if part is not None]
+        widths = {part.n_columns for part in sets}
         require_all(
             "SequenceLabeler",
             {
@@ -403,9 +377,9 @@ class SequenceLabeler(LabelerPredictions, Saved, BaseEstimator):
                 "tokens": columns is None or {len(columns.names)} == widths,
             },
         )
-        rows = [known.blank_row() for known in sets if known is not None]
-        tried = all(row is not None for row in rows)
-        if tried and not np.isfinite(self._model.unary(rows[0])).all():
+        rows = [part.blank_row() for part in sets]
+        can_score = all(row is not None for row in rows)
+        if can_score and not np.isfinite(self._model.unary(rows[0])).all():
             raise ValueError("its scores are no finite numbers")
         self._show_model()
 
@@ -425,32 +399,19 @@ class SequenceLabeler(LabelerPredictions, Saved, BaseEstimator):
             "epochs": self.n_iter_,
         }
 
-    def _method(self) -> OnlineProximal:
+    def _learning(self) -> SequenceLearning:
         method = OnlineProximal() if self.solver is None else self.solver
         epochs = method.epochs if self.max_iter is None else int(self.max_iter)
         seed = choose_generator(self.random_state)
-        return replace(method, epochs=epochs, random_state=seed)
-
-    def _problem(
-        self,
-        blocks: ChainBlocks,
-        starts: Labels,
-        target: Labels,
-        weight: Array,
-        regularizer: Any,
-        C: float,
-    ) -> ChainProblem:
-        n_labels, named = len(self.classes_), named_regularizer(regularizer)
-        return ChainProblem(
-            blocks,
-            starts,
-            target,
-            n_labels,
-            sequence_loss(self.loss, self.cost, n_labels),
-            chain_terms(named, blocks.n_blocks, self.transitions),
-            float(C),
-            weight,
-            self.transitions != "none",
+        return SequenceLearning(
+            self.regularizer,
+            float(self.C),
+            self.loss,
+            self.cost,
+            self.transitions,
+            replace(method, epochs=epochs, random_state=seed),
+            self.memory_limit,
+            len(self.classes_),
         )
 
     def _specs(self) -> tuple[list[Kernel], list[Kernel]]:

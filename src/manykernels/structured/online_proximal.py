@@ -25,13 +25,12 @@ from manykernels.solvers.loop import InterruptedFitWarning, require_whole
 from manykernels.structured.structured_problem import StructuredProblem
 
 STEP_RULES = ("constant", "sqrt", "epoch", "strong")
-UPDATES = ("auto", "gradient", "dual_averaging", "passive_aggressive")
+UPDATE_RULES = ("auto", "gradient", "dual_averaging", "passive_aggressive")
 TRIED_STEPS = (0.01, 0.1, 1.0, 10.0)
-TRIAL_EPOCHS = 5  # enough to see which step falls fastest
-RULES: Rules = {
+ONLINE_RULES: Rules = {
     "epochs": Whole(example=20),
     "step": OneOf(*STEP_RULES),
-    "update": OneOf(*UPDATES),
+    "update": OneOf(*UPDATE_RULES),
     "average": Flag(words=("tail",)),
 }
 
@@ -53,12 +52,12 @@ class Descent(Protocol):
     def forget_average(self) -> None:
         """Leave all models so far out of the average."""
 
-    def result(self, history: list[Any]) -> OnlineResult:
+    def result(self, history: list[Any]) -> StructuredResult:
         """The model that the method returns."""
 
 
 @dataclass(frozen=True)
-class OnlineResult:
+class StructuredResult:
     """The chosen model, and where the method stood at the end."""
 
     weights: Any
@@ -76,7 +75,7 @@ class OnlineResult:
     step=stored.StoredWord(*STEP_RULES),
     eta0=Maybe(Either(Real(0.0, above=True), stored.StoredWord("auto"))),
     average=Either(FLAG, stored.StoredWord("tail")),
-    update=stored.StoredWord(*UPDATES),
+    update=stored.StoredWord(*UPDATE_RULES),
     random_state=Maybe(Count()),
 )
 @dataclass(frozen=True)
@@ -140,7 +139,7 @@ class OnlineProximal:
     random_state: int | np.random.Generator | None = None
 
     def __post_init__(self) -> None:
-        check_parameters(self, RULES)
+        check_parameters(self, ONLINE_RULES)
         if self.step == "strong" and self.sums:
             raise ValueError(
                 "update='dual_averaging' needs a step with eta0, got step='strong'; "
@@ -183,7 +182,7 @@ class OnlineProximal:
         problem: StructuredProblem,
         start: Any = None,
         callback: EpochCallback | None = None,
-    ) -> OnlineResult:
+    ) -> StructuredResult:
         """Learn from the examples; the callback may stop it by returning True.
 
         Parameters
@@ -205,7 +204,8 @@ class OnlineProximal:
         self, problem: StructuredProblem, start: Any = None, seed: int = 0
     ) -> float:
         """The eta0 that does best after a few epochs, all on the same orders."""
-        trial = replace(self, epochs=min(self.epochs, TRIAL_EPOCHS), random_state=seed)
+        # Five epochs show which step falls fastest.
+        trial = replace(self, epochs=min(self.epochs, 5), random_state=seed)
 
         def objective(eta0: float) -> float:
             result = replace(trial, eta0=eta0).solve(problem, start)
@@ -219,7 +219,7 @@ class OnlineProximal:
         descent: Descent,
         callback: EpochCallback | None,
         rng: np.random.Generator,
-    ) -> OnlineResult:
+    ) -> StructuredResult:
         history: list[Any] = []
         began, stopped, interrupted = time.perf_counter(), False, False
         try:

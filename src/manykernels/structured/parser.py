@@ -27,7 +27,7 @@ from manykernels.structured.feature_templates import (
     FeatureTemplate,
     templates_for_loss,
 )
-from manykernels.structured.online_proximal import OnlineProximal, OnlineResult
+from manykernels.structured.online_proximal import OnlineProximal, StructuredResult
 from manykernels.structured.parsing import ParserPredictions
 from manykernels.structured.structured_problem import CRF, StructuredHinge
 from manykernels.structured.tree_learning import (
@@ -39,7 +39,7 @@ from manykernels.structured.tree_learning import (
 from manykernels.structured.tree_model import PackedWeights, TemplateLayout, TreeModel
 from manykernels.structured.treebank import check_treebank
 
-RULES: parameters.Rules = {
+PARSER_RULES: parameters.Rules = {
     "loss": parameters.OneOf("hinge", "crf"),
     "regularizer": parameters.OneOf(None, *REGULARIZERS, method="terms"),
     "C": parameters.Number(largest=parameters.LARGEST_PENALTY),
@@ -155,7 +155,7 @@ class DependencyParser(ParserPredictions, Saved, BaseEstimator):
     """
 
     input_kind = "sentences"
-    _rules = RULES
+    _rules = PARSER_RULES
     _stored = {
         "_layout": Part(TemplateLayout),
         "_packed": Part(PackedWeights),
@@ -315,7 +315,7 @@ class DependencyParser(ParserPredictions, Saved, BaseEstimator):
         n_epochs: int,
         plain: bool = False,
         state: TreeState | None = None,
-    ) -> OnlineResult:
+    ) -> StructuredResult:
         """One run of the learner; `plain`: no regularizer, by default steps."""
         solver = OnlineProximal() if self.solver is None else self.solver
         if solver.eta0 == "auto":
@@ -341,7 +341,7 @@ class DependencyParser(ParserPredictions, Saved, BaseEstimator):
         return solver.solve(problem, state, callback)
 
     def _strongest(
-        self, layout: TemplateLayout, result: OnlineResult
+        self, layout: TemplateLayout, result: StructuredResult
     ) -> TemplateLayout:
         """The templates that the first of two fits has left, at most `n_templates`."""
         first = TreeModel(layout, result.weights, result.block_norms)

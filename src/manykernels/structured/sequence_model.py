@@ -1,20 +1,30 @@
-"""The model of a sequence labeler, on the positions that it needs."""
+"""The model of a sequence labeler on the positions that it needs, and its learning."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from manykernels.base.arrays import Array
 from manykernels.base.stored import FLAG, Count, Part, require_all, storable
-from manykernels.structured.chain_blocks import ChainScores, ChainWeights
-from manykernels.structured.chain_learning import ChainProgress
+from manykernels.norms.regularizers import named_regularizer
+from manykernels.structured.chain_blocks import ChainBlocks, ChainScores, ChainWeights
+from manykernels.structured.chain_learning import (
+    ChainDescent,
+    ChainEpoch,
+    ChainProblem,
+    ChainProgress,
+    chain_terms,
+)
 from manykernels.structured.decoders import Labels
+from manykernels.structured.online_proximal import EpochCallback, OnlineProximal
 from manykernels.structured.sequence_kernels import Kernels, SequenceKernels
+from manykernels.structured.sequences import Positions
+from manykernels.structured.structured_problem import sequence_loss
 
 
 @storable(
@@ -47,20 +57,6 @@ class SequenceModel:
         support = progress.support()
         kept = progress.each(lambda part: part.take(support))
         return cls(kernels.take(support), kept, averaged, n_sequences, n_calls)
-
-    def chains_after(
-        self, starts: Labels, target: Labels
-    ) -> tuple[Labels, Labels, Array]:
-        """Starts, targets and weights of new sequences behind the support positions.
-
-        The support positions are a chain of their own, which is never visited.
-        """
-        n_old = self.kernels.n_reference
-        starts = np.concatenate([[0] if n_old else [], starts + n_old])
-        target = np.concatenate([np.zeros(n_old, np.int64), target])
-        n_chains = len(starts) - 1
-        n_learned = self.n_sequences + n_chains - (n_old > 0)
-        return starts.astype(np.int64), target, np.full(n_chains, n_learned / n_chains)
 
     def require_sound(self) -> None:
         """Raise a ValueError where weights and kernels do not fit together."""
@@ -131,3 +127,103 @@ def _add_kernels(scores: Array, kernels: Kernels, coef: Array, table: Any) -> No
     for rows, block in kernels.only(used).astype(np.float64).cross(table):
         for f in used:
             scores[rows] += block[f] @ coef[f]
+
+
+class LearnedSequences(NamedTuple):
+    """A model, the numbers of its blocks (kernels, edges, label pairs), the history."""
+
+    model: SequenceModel
+    norms: Array
+    betas: Array
+    objective: float
+    eta0: float
+    history: list[ChainEpoch]
+
+
+@dataclass(frozen=True)
+class SequenceLearning:
+    """Problem and method; see the parameters of :class:`SequenceLabeler`."""
+
+    regularizer: Any
+    C: float
+    loss: str
+    cost: Any
+    transitions: str
+    method: OnlineProximal
+    memory_limit: Any
+    n_labels: int
+
+    def problem(
+        self, blocks: ChainBlocks, starts: Labels, target: Labels, weight: Array
+    ) -> ChainProblem:
+        """The problem on all blocks."""
+        regularizer = named_regularizer(self.regularizer)
+        return ChainProblem(
+            blocks,
+            starts,
+            target,
+            self.n_labels,
+            sequence_loss(self.loss, self.cost, self.n_labels),
+            chain_terms(regularizer, blocks.n_blocks, self.transitions),
+            self.C,
+            weight,
+            self.transitions != "none",
+        )
+
+    def fit(
+        self,
+        kernels: SequenceKernels,
+        positions: Positions,
+        target: Labels,
+        weight: Array,
+        callback: EpochCallback | None,
+    ) -> LearnedSequences:
+        """Learn from zero."""
+        blocks = kernels.training_blocks(len(target), self.memory_limit)
+        problem = self.problem(blocks, positions.starts, target, weight)
+        result = self.method.solve(problem, callback=callback)
+        averaged, n = bool(self.method.average), positions.n_sequences
+        return LearnedSequences(
+            SequenceModel.keep_support(kernels, result.progress, averaged, n, 0),
+            result.block_norms,
+            problem.kernel_weights(result.block_norms),
+            result.objective,
+            result.eta0,
+            result.history,
+        )
+
+    def one_pass(
+        self,
+        past: SequenceModel,
+        kernels: SequenceKernels,
+        positions: Positions,
+        target: Labels,
+        rng: np.random.Generator,
+    ) -> LearnedSequences:
+        """Visit new sequences once; they follow the support positions."""
+        n_old, n_new = past.kernels.n_reference, positions.n_sequences
+        blocks = kernels.blocks_after(n_old, positions.table, self.memory_limit)
+        # The support positions are a chain of their own, which is never visited.
+        first = [0] if n_old else []
+        starts = np.concatenate([first, positions.starts + n_old]).astype(np.int64)
+        n_chains, n_learned = len(starts) - 1, past.n_sequences + n_new
+        # lambda is that of all sequences so far, as if they were learned together.
+        weight = np.full(n_chains, n_learned / n_chains)
+        target = np.concatenate([np.zeros(n_old, np.int64), target])
+        problem = self.problem(blocks, starts, target, weight)
+        method, call = self.method.resolved(problem), past.n_calls + 1
+        begun = past.progress.with_positions(positions.table.shape[0])
+        descent = ChainDescent(problem, method, begun)
+        order = len(first) + rng.permutation(n_new)
+        steps = method.steps(problem, call, descent.n_steps)[:n_new]
+        updates, loss = descent.run_pass(order, steps, rng)
+        progress, averaged = descent.progress(), bool(method.average)
+        norms = descent.block_norms()
+        return LearnedSequences(
+            SequenceModel.keep_support(kernels, progress, averaged, n_learned, call),
+            norms,
+            problem.kernel_weights(norms),
+            np.nan,
+            method.first_step,
+            [ChainEpoch(0, 0.0, np.nan, loss, updates)],
+        )

@@ -103,8 +103,7 @@ def require_labels(labels: np.ndarray) -> np.ndarray:
     classes = np.unique(labels)
     if len(classes) < 2:
         raise ValueError(
-            "SequenceLabeler needs at least 2 labels to tell apart, got "
-            f"{classes.tolist()}; check y."
+            f"SequenceLabeler needs at least 2 labels, got {classes.tolist()}; check y."
         )
     return classes
 

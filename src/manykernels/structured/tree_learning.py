@@ -13,9 +13,10 @@ from manykernels.base.stored import storable
 from manykernels.hot import tree_pass as hot
 from manykernels.hot.arcs import MARGIN, Corpus, Templates, longest_sentence
 from manykernels.norms.terms import Term, term_codes
-from manykernels.structured.online_proximal import OnlineProximal, OnlineResult
+from manykernels.structured.online_proximal import OnlineProximal, StructuredResult
 from manykernels.structured.structured_problem import StructuredLoss, StructuredProblem
 
+WEIGHT_BYTES = 8  # a weight and its share in the average, in single precision
 TOUCHED_PLACES = 512  # of a template that are cleared one by one, not all of them
 
 Weights = NDArray[np.float32]
@@ -109,7 +110,7 @@ class TreeState:
         self.from_weights = weights is not None
         self.sums_gradients = False
         self.norm_history: list[Array] = []  # of the templates' weights, by epoch
-        self.tables = hot.Tables(
+        self.tables = hot.TemplateTables(
             np.zeros(n_weights, np.float32) if weights is None else weights.copy(),
             np.zeros(n_weights, np.float32),
             np.ones(n_templates),
@@ -139,7 +140,7 @@ class TreeDescent:
         self.problem, self.method = problem, method
         self.state = TreeState(problem.templates) if start is None else start
         self.terms = term_codes(problem.terms, problem.n_blocks)
-        self.rule = hot.Rule(
+        self.rule = hot.TreeRule(
             method.update == "passive_aggressive", method.sums, problem.single_root
         )
         self.space = None
@@ -214,11 +215,11 @@ class TreeDescent:
         weights: Weights = hot.mean_weights(self.problem.templates, tables, n)
         return weights
 
-    def result(self, history: list[TreeEpoch]) -> OnlineResult:
+    def result(self, history: list[TreeEpoch]) -> StructuredResult:
         weights = self.average() if self.method.average else self.weights()
         norms = template_norms(self.problem.templates, weights)
         eta0 = self.method.first_step
-        return OnlineResult(weights, norms, self.state, np.nan, history, eta0)
+        return StructuredResult(weights, norms, self.state, np.nan, history, eta0)
 
 
 def template_norms(templates: Templates, weights: Weights) -> Array:

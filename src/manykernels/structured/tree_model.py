@@ -29,15 +29,18 @@ from manykernels.hot.tree_search import parse_corpus
 from manykernels.structured.conllu import Sentence
 from manykernels.structured.feature_templates import (
     ARC_TEMPLATES,
-    ATOM_REACH,
     FIELDS,
     PAIRS,
     FeatureTemplate,
 )
-from manykernels.structured.tree_learning import Weights, template_norms
+from manykernels.structured.tree_learning import (
+    WEIGHT_BYTES,
+    Weights,
+    template_norms,
+)
 from manykernels.structured.treebank import (
-    COLUMNS,
     N_SPECIAL,
+    SENTENCE_COLUMNS,
     UNKNOWN,
     Vocabulary,
     heads_by_sentence,
@@ -46,13 +49,9 @@ from manykernels.structured.treebank import (
 )
 
 FEWEST_BITS, MOST_BITS = 8, 22  # of the size of a template's table
-ARC_WEIGHT_BYTES = 8  # a weight and its share in the average, in single precision
 MOST_TAGS = 256  # whose pairs are worth a table
-UNBOUNDED = 2**30  # longer than any arc
 THIRD_NODES = (None, "g", "s")  # by their codes in compiled loops
 TAG_TRIAL_SENTENCES = 200  # that show how much depends on tags
-
-assert ATOM_REACH == MARGIN
 
 
 @dataclass(frozen=True)
@@ -77,22 +76,23 @@ class ArcReach:
         use_coarse = sizes[coarse] > N_SPECIAL + 1 or sizes[fine] > MOST_TAGS
         field = coarse if use_coarse else fine
         n_tags = sizes[field]
+        unbounded = np.iinfo(np.int32).max
         if not prune:
-            return cls(field, np.full((n_tags, n_tags, 2), UNBOUNDED, np.int32))
+            return cls(field, np.full((n_tags, n_tags, 2), unbounded, np.int32))
         longest = np.zeros((n_tags, n_tags, 2), np.int32)
         rows, heads = rows_of_words(corpus)
         tags = corpus.tokens[:, field]
         place = (tags[heads], tags[rows], (rows > heads).astype(int))
         np.maximum.at(longest, place, np.abs(rows - heads).astype(np.int32))
         # Words with a tag that training has not had may hang anywhere.
-        longest[UNKNOWN] = UNBOUNDED
-        longest[:, UNKNOWN] = UNBOUNDED
+        longest[UNKNOWN] = unbounded
+        longest[:, UNKNOWN] = unbounded
         return cls(field, longest)
 
 
 @storable(
     templates=TEXTS,
-    vocabulary=ListOf(TEXTS, len(COLUMNS)),
+    vocabulary=ListOf(TEXTS, len(SENTENCE_COLUMNS)),
     reach_field=StoredWord(FIELDS.index("upos"), FIELDS.index("xpos")),
     reach=Wholes("tags", "tags", 2, low=0),
     bits=ListOf(Count(low=1)),
@@ -235,7 +235,7 @@ def table_bits(
     needed = [_bits_needed(template, sizes) for template in templates]
     for most in range(MOST_BITS, FEWEST_BITS - 1, -1):
         bits = np.minimum(needed, most).astype(np.int64)
-        n_bytes = int(np.sum(2**bits)) * ARC_WEIGHT_BYTES
+        n_bytes = int(np.sum(2**bits)) * WEIGHT_BYTES
         if n_bytes <= limit:
             return bits
     raise ValueError(
@@ -296,9 +296,15 @@ class TreeModel:
 
     def best_heads(self, corpus: Corpus, single_root: bool) -> NDArray[np.int32]:
         """The heads of the best trees, by row of the corpus."""
-        heads, n = np.zeros(len(corpus.tokens), np.int32), len(corpus.starts) - 1
-        model = (self.layout.compiled, self.weights, self._in_use())
-        parse_corpus(corpus, *model, bool(single_root), 0, n, heads)
+        heads = np.zeros(len(corpus.tokens), np.int32)
+        parse_corpus(
+            corpus,
+            self.layout.compiled,
+            self.weights,
+            self._in_use(),
+            bool(single_root),
+            heads,
+        )
         return heads
 
     def untagged_score(

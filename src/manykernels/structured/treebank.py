@@ -15,10 +15,9 @@ from manykernels.structured.conllu import BLANK, Sentence
 from manykernels.structured.feature_templates import FIELDS
 
 # Columns of a Sentence, in the order of FIELDS.
-COLUMNS = ("forms", "lemmas", "upos", "xpos", "feats", "suffixes")
+SENTENCE_COLUMNS = ("forms", "lemmas", "upos", "xpos", "feats", "suffixes")
 # Codes of words that are none of a vocabulary, or no words of the sentence.
 UNKNOWN, BEFORE, ROOT, AFTER, N_SPECIAL = 0, 1, 2, 3, 4
-SHOWN_HEADS = 12  # in a message
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,8 @@ class Vocabulary:
     def of(cls, sentences: Sequence[Sentence], min_count: int = 1) -> Vocabulary:
         """The values in sentences; tags count however rare they are."""
         counts = [
-            Counter(v for s in sentences for v in getattr(s, name)) for name in COLUMNS
+            Counter(v for s in sentences for v in getattr(s, name))
+            for name in SENTENCE_COLUMNS
         ]
         fewest = (min_count, min_count, 1, 1, 1, min_count)
         return cls(
@@ -69,7 +69,9 @@ class Vocabulary:
             words[starts[:-1] + k] = False
         for k in range(MARGIN):
             words[starts[1:] - 1 - k] = False
-        for j, (name, values) in enumerate(zip(COLUMNS, self.values, strict=True)):
+        for j, (name, values) in enumerate(
+            zip(SENTENCE_COLUMNS, self.values, strict=True)
+        ):
             known = {value: k for k, value in enumerate(values, N_SPECIAL)}
             cells = [known.get(v, UNKNOWN) for s in sentences for v in getattr(s, name)]
             tokens[words, j] = cells
@@ -199,5 +201,5 @@ def _is_tree(heads: Sequence[int]) -> bool:
 
 
 def _listed(heads: Sequence[int]) -> str:
-    shown = ", ".join(str(head) for head in heads[:SHOWN_HEADS])
-    return f"{shown}{', ...' if len(heads) > SHOWN_HEADS else ''}"
+    shown = ", ".join(str(head) for head in heads[:12])
+    return f"{shown}{', ...' if len(heads) > 12 else ''}"
