@@ -7,8 +7,7 @@ on the same features; `overhead` their seconds to a gap of 1e-2, where the solve
 memory is stopped after some times as long; `growth` and `cuts` how
 seconds follow rows and partitions; `large` is one fit with features that do not fit the
 workers, the last point of growth; `sgd` is scikit-learn's SGDClassifier on the same
-features, one row after the other; `svrg` variance-reduced epochs next to Newton's
-method. Errors are those of MNIST's test images.
+features, one row after the other. Errors are those of MNIST's test images.
 
 Every part is stored when it is done, with its commit and command: parts that a run
 leaves out stay as they were.
@@ -37,8 +36,8 @@ from sklearn.linear_model import SGDClassifier
 
 import manykernels as mk
 from manykernels.banks import BlockBank, FeatureBlock
-from manykernels.distributed.fitting import fit  # noqa: F401  what is measured
 from manykernels.distributed.memory import reused_memory
+from manykernels.distributed.partitioned_fit import fit  # noqa: F401  what is measured
 from manykernels.kernels import RBF, Kernel, Polynomial
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Problem
@@ -47,7 +46,7 @@ from manykernels.solvers.smooth import TruncatedNewton
 P = 1.1
 WHITE = 255.0
 MOST_ROUNDS = 200
-PARTS = ("same", "overhead", "cuts", "growth", "large", "sgd", "svrg")
+PARTS = ("same", "overhead", "cuts", "growth", "large", "sgd")
 PART_ROWS = 10_000  # of a partition
 WARM_ROWS = 5000  # of a fit that nobody looks at: workers import and compile
 PATIENCE = 4  # times the seconds of the workers, that one process may take
@@ -69,7 +68,6 @@ def main() -> None:
         cuts=(100, "partitions, next to one for 10,000 rows"),
         large=(1_000_000, "rows beyond the workers' memory"),
         sgd=(1_000_000, "rows for SGDClassifier"),
-        svrg=(20_000, "rows for epochs and Newton's method"),
     )
     mnist = mk.datasets.load_mnist()
     limits = {"n_workers": options.workers, "memory_limit": options.memory}
@@ -148,7 +146,7 @@ class Passes(logging.Handler):
     """What a fit says of its passes over rows."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep the numbers of one message: which rows, seconds, passes so far."""
+        """Keep the numbers of one message: seconds, passes so far."""
         if str(record.msg).startswith("pass over"):
             self.seen.append(record.args)
 
@@ -162,8 +160,8 @@ class Passes(logging.Handler):
 
     def told(self) -> dict[str, Any]:
         """Passes over all rows, over those held, and seconds of one over all."""
-        seconds = [one[1] for one in self.seen if one[0] == "all"]
-        *_, whole, held = self.seen[-1]
+        seconds = [line[0] for line in self.seen]
+        _, whole, held = self.seen[-1]
         return {"all": whole, "held": held, "seconds_of_one": np.median(seconds)}
 
 
@@ -287,15 +285,6 @@ class Bench:
     def large(self) -> dict[str, Any]:
         """A fit whose features are beyond memory."""
         return self.fitted(self.options.large)[1]
-
-    def svrg(self) -> dict[str, Any]:
-        """Epochs next to Newton's method, to the same gap."""
-        solvers = {"newton": "auto", "svrg": "svrg"}
-        n_rows = self.options.svrg
-        return {
-            name: self.fitted(n_rows, 4, solver=solver)[1]
-            for name, solver in solvers.items()
-        }
 
     def sgd(self) -> dict[str, Any]:
         """One pass of SGDClassifier over the features of a fitted model."""

@@ -50,7 +50,6 @@ TABLES: dict[str, Callable[[Load, str], Rows]] = {
     "gpu_profile": devices.profile,
     "cluster": cluster.fits,
     "cluster_same": cluster.same,
-    "cluster_epochs": cluster.epochs,
     "cluster_billion": cluster.billion,
     "gpu_terms": devices.terms,
     "survival": survival.data_sets,

@@ -50,23 +50,6 @@ def same(load: Load, _: str) -> Rows:
     return [["partitions", "objective differs by", "gap", "s"], *rows]
 
 
-def epochs(load: Load, _: str) -> Rows:
-    """Variance-reduced epochs next to Newton's method."""
-    names = {"newton": "Newton's method", "svrg": "epochs (svrg)"}
-    head = ["", "s", "gap", "rounds", "sums over all rows", "test error"]
-    return [head] + [
-        [
-            names[name],
-            f"{one['seconds']:,.0f}",
-            two(one["gap"]),
-            str(one["rounds"]),
-            str(one["passes"]["all"]),
-            percent(one["error"], 2),
-        ]
-        for name, one in load("cluster")["results"]["svrg"].items()
-    ]
-
-
 def billion(load: Load, _: str) -> Rows:
     """A calculation from the largest fit."""
     found = Calculation(largest(load("cluster")["results"]))

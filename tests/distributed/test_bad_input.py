@@ -23,7 +23,7 @@ def fit(X, y, **changes):
         ({"kernels": "precomputed"}, "got given matrices; pass the rows themselves"),
         ({"nugget": "shared"}, "needs nugget=None, got 'shared'; leave it out"),
         ({"warm_start": True}, "needs warm_start=False, got True; leave it out"),
-        ({"solver": "obscure"}, "works on partitions, .*got 'obscure'; choose 'auto'"),
+        ({"solver": "svrg"}, "works on partitions, .*got 'svrg'; choose 'auto'"),
         ({"C": -1.0}, "C must be a number"),
     ],
 )

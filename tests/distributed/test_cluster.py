@@ -196,7 +196,7 @@ def test_a_worker_that_is_full_spills_and_the_fit_goes_on():
 
 
 def too_large(block):
-    ballast = np.ones(200_000_000)  # twice the limit of a worker
+    ballast = np.ones(120_000_000)  # more than the limit of a worker
     time.sleep(1.0)
     return block + ballast[0] - 1.0
 

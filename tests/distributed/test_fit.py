@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import log_loss
 
 import manykernels as mk
-from manykernels.distributed import plan
+from manykernels.distributed import partitioned_fit
 from tests.distributed.data import COMMON, cut, in_parts, table, values
 
 
@@ -126,7 +126,7 @@ def test_features_that_do_not_fit_are_made_in_every_pass(whole):
 
 
 def test_kernels_come_from_the_same_rows_whatever_the_partitions(monkeypatch):
-    monkeypatch.setattr(plan, "SAMPLE_ROWS", 60)
+    monkeypatch.setattr(partitioned_fit, "KERNEL_SAMPLE_ROWS", 60)
     X, y = table()
     settings = {**COMMON, "loss": "log", "kernels": ["rbf:gamma=median", "linear"]}
     models = [
@@ -213,16 +213,3 @@ def test_a_fit_goes_on_from_its_checkpoint(whole, tmp_path):
     other = mk.MKLClassifier(**{**settings, "C": 1.0})
     with pytest.raises(ValueError, match="belongs to other data or settings"):
         other.fit(in_parts(X, 2), in_parts(y, 2))
-
-
-def test_epochs_of_shards_reach_the_same_optimum(whole, monkeypatch):
-    monkeypatch.setattr(plan, "SHARD_BYTES", 1)
-    X, y, one = whole
-    settings = {**COMMON, "loss": "log", "tol": 1e-2, "solver": "svrg"}
-    model = mk.MKLClassifier(**settings).fit(in_parts(X, 3), in_parts(y, 3))
-    assert model.duality_gap_ <= 1e-2 * model.objective_
-    below = model.objective_ - model.duality_gap_
-    assert below <= one.objective_ <= model.objective_ * (1 + 1e-6)
-    sparse = mk.MKLClassifier(**{**settings, "p": 1.0})
-    with pytest.raises(ValueError, match="svrg needs 1 < p <= 2"):
-        sparse.fit(in_parts(X, 3), in_parts(y, 3))

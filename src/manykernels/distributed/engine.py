@@ -1,4 +1,4 @@
-"""What is asked of Dask: hold results where they are computed, add them up, say why."""
+"""Calls of Dask: hold results where they are computed, add them up, name errors."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from manykernels.base.machine import (
 from manykernels.base.quoted import quoted_error
 from manykernels.distributed.memory import reused_memory
 
-FAN = 8  # results that are added up in one task
-TURNS = 4  # tasks for every thread of a worker
-SHARE = 0.4  # of the memory of all workers, that rows and features may take
+WORKER_MEMORY_SHARE = 0.4  # that rows and features may take
 # What a client sees when its scheduler is gone; some of it only by name.
-LOST = ("CommClosedError", "CancelledError", "FutureCancelledError", "TimeoutError")
+LOST_ERRORS = (
+    *("CommClosedError", "CancelledError", "FutureCancelledError", "TimeoutError"),
+)
 
 
 class LostClusterError(ConnectionError):
@@ -50,7 +50,7 @@ class Engine:
 
     def task(self, work: Callable[..., Any], *inputs: Any) -> Any:
         """A call that is made later, in a thread that starts no others."""
-        return dask.delayed(_Quietly(work), pure=False)(*inputs)
+        return dask.delayed(SingleThreadedTask(work), pure=False)(*inputs)
 
     def shared(self, value: Any) -> Any:
         """A value that many tasks take: it travels once."""
@@ -58,42 +58,42 @@ class Engine:
 
     def held(self, tasks: Sequence[Any]) -> list[Any]:
         """The same tasks, begun, with results that stay where they are computed."""
-        with self._told():
+        with self._translate_errors():
             return list(dask.persist(*tasks))
 
     def results(self, tasks: Sequence[Any]) -> list[Any]:
         """The results themselves, here."""
-        with self._told():
+        with self._translate_errors():
             return list(dask.compute(*tasks))
 
     def total(self, tasks: Sequence[Any], add: Callable[[list[Any]], Any]) -> Any:
         """The results added up in a tree: what arrives here has the size of one."""
         level = list(tasks)
         while len(level) > 1:
-            groups = [level[i : i + FAN] for i in range(0, len(level), FAN)]
+            groups = [level[i : i + 8] for i in range(0, len(level), 8)]
             level = [self.task(add, group) for group in groups]
         return self.results(level)[0]
 
     def n_tasks(self) -> int:
         """Tasks that keep all workers busy, none of them for long at the end."""
         if self.client is None:
-            return TURNS * available_threads()
-        with self._told():
-            return TURNS * max(1, sum(self.client.nthreads().values()))
+            return 4 * available_threads()
+        with self._translate_errors():
+            return 4 * max(1, sum(self.client.nthreads().values()))
 
     def memory(self) -> int:
         """Bytes that rows and features may take on all workers together."""
         if self.client is None:
-            return int(SHARE * free_bytes())
-        with self._told():
+            return int(WORKER_MEMORY_SHARE * free_bytes())
+        with self._translate_errors():
             # Not what the client remembers: its own updates leave workers out.
             workers = self.client.sync(self.client.scheduler.identity)["workers"]
         limits = [worker["memory_limit"] or free_bytes() for worker in workers.values()]
-        return int(SHARE * sum(limits))
+        return int(WORKER_MEMORY_SHARE * sum(limits))
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
-        """One sentence for what goes wrong between machines."""
+    def _translate_errors(self) -> Iterator[None]:
+        """Raise one sentence for what goes wrong between machines."""
         # Threads of BLAS would fight with those of the scheduler.
         alone = one_blas_thread() if self.client is None else nullcontext()
         try:
@@ -117,14 +117,14 @@ class Engine:
             raise
 
     def _is_lost(self, kind: str) -> bool:
-        """Whether an error of this kind means that nobody answers any more."""
+        """Whether an error of this kind means that the scheduler is gone."""
         if self.client is None:
             return False
-        return kind in LOST or self.client.status != "running"
+        return kind in LOST_ERRORS or self.client.status != "running"
 
 
-class _Quietly:
-    """A function whose task starts no threads of its own, and reuses its memory."""
+class SingleThreadedTask:
+    """A function whose task starts no threads, and reuses its memory."""
 
     def __init__(self, work: Callable[..., Any]) -> None:
         self.work = work
@@ -136,7 +136,7 @@ class _Quietly:
 
 
 def running_client() -> Any:
-    """The client that Dask would use; None where nobody has connected one."""
+    """The client that Dask would use; None without a connected one."""
     if "distributed" not in sys.modules:
         return None
     from distributed import Client

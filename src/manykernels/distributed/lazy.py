@@ -9,8 +9,8 @@ import dask.array as da
 import numpy as np
 
 from manykernels.distributed.engine import Engine
+from manykernels.distributed.partitioned_fit import shell_of
 from manykernels.distributed.partitions import in_partition, pieces
-from manykernels.distributed.plan import shell_of
 
 Method = Callable[[Any, Any], np.ndarray]
 

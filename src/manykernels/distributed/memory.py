@@ -9,11 +9,13 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-THRESHOLD = "MALLOC_TRIM_THRESHOLD_"  # which Dask sets for its workers
-TRIM, MMAP = -1, -3  # what mallopt calls the two sizes below
-KEPT = 256 << 20  # free bytes at the end of a heap that stay within a task
-LARGE = 32 << 20  # arrays from here on are given back at once; the most there is
-USUAL = 128 << 10  # the same outside of a task
+TRIM_VARIABLE = "MALLOC_TRIM_THRESHOLD_"  # which Dask sets for its workers
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # names of mallopt for the sizes below
+# Free bytes at the end of a heap that stay within a task: with Dask's setting a pass
+# over mapped rows takes three times as long.
+TASK_FREE_BYTES = 256 << 20
+TASK_MMAP_BYTES = 32 << 20  # larger arrays go back at once; the highest that it takes
+USUAL_MMAP_BYTES = 128 << 10  # outside of a task
 
 
 @contextmanager
@@ -23,18 +25,18 @@ def reused_memory() -> Iterator[None]:
     Dask starts its workers so. Rows are read and mapped in blocks: for every block the
     system would hand out the same pages again, which takes longer than the work.
     """
-    told = os.environ.get(THRESHOLD, "")
-    library = _library() if told.isdigit() else None
+    trim_bytes = os.environ.get(TRIM_VARIABLE, "")
+    library = _library() if trim_bytes.isdigit() else None
     if library is None:
         yield
         return
-    library.mallopt(TRIM, KEPT)
-    library.mallopt(MMAP, LARGE)
+    library.mallopt(M_TRIM_THRESHOLD, TASK_FREE_BYTES)
+    library.mallopt(M_MMAP_THRESHOLD, TASK_MMAP_BYTES)
     try:
         yield
     finally:
-        library.mallopt(TRIM, int(told))
-        library.mallopt(MMAP, USUAL)
+        library.mallopt(M_TRIM_THRESHOLD, int(trim_bytes))
+        library.mallopt(M_MMAP_THRESHOLD, USUAL_MMAP_BYTES)
 
 
 @cache

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,7 @@ class Partitions:
     row_bytes : float
         Of a row of the table in memory.
     n_bytes : float
-        Of all rows; infinite where nobody knows how many there are.
+        Of all rows; infinite where their number is unknown.
     """
 
     tables: list[Any]
@@ -51,6 +51,10 @@ class Partitions:
 
     def __len__(self) -> int:
         return len(self.tables)
+
+    def __iter__(self) -> Iterator[tuple[Any, Any, Any]]:
+        """Yield (table, targets, weights) of every partition."""
+        return zip(self.tables, self.targets, self.weights, strict=True)
 
 
 def pieces(collection: Any) -> list[Any]:

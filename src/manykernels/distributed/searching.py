@@ -58,7 +58,7 @@ def run_item(search: Any, recipe: Any, key: str, work: str, item: Any) -> Any:
     """One item, with the kernels of this worker."""
     whole = replace(search, bank=_bank_of(recipe, key))
     with one_blas_thread():
-        return getattr(whole, work)(item, _nothing)
+        return getattr(whole, work)(item, _no_progress)
 
 
 def _bank_of(recipe: Any, key: str) -> Any:
@@ -69,5 +69,5 @@ def _bank_of(recipe: Any, key: str) -> Any:
         return _built[key]
 
 
-def _nothing() -> None:
-    """What counts steps here has nobody to tell."""
+def _no_progress() -> None:
+    """Steps on workers are not counted."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -133,6 +133,30 @@ class Targets(ABC):
         )
 
 
+@dataclass(frozen=True)
+class PartitionSummary:
+    """Sums over the targets of one partition, from which `merge` knows them all.
+
+    Attributes
+    ----------
+    n_rows : int
+    largest : float
+        Weight of a row.
+    total : float
+        Of the weights.
+    groups : array
+        Labels that occur; or the weighted sum of every target.
+    group_weights : array
+        Of these labels; empty for values.
+    """
+
+    n_rows: int
+    largest: float = 0.0
+    total: float = 0.0
+    groups: np.ndarray = field(default_factory=lambda: np.empty(0))
+    group_weights: np.ndarray = field(default_factory=lambda: np.empty(0))
+
+
 # --- checks of y and sample_weight ----------------------------------------------------
 
 
@@ -205,6 +229,14 @@ def read_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
     if not np.any(weight):
         raise no_positive_weight("sample_weight", "zeros only")
     return weight
+
+
+def read_partition_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
+    """As `read_weights`, but a partition may have no rows, or none that count."""
+    weight = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
+    if weight is not None and weight.shape == (n_rows,) and not weight.any():
+        return weight
+    return read_weights(weight, n_rows)
 
 
 def no_positive_weight(name: str, got: Any) -> ValueError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -15,10 +16,12 @@ from manykernels.base.quoted import described
 from manykernels.losses import Loss
 from manykernels.targets.base import (
     Gains,
+    PartitionSummary,
     Predictions,
     Targets,
     missing_target,
     no_positive_weight,
+    read_partition_weights,
     score_predictions,
     weighted_rows,
 )
@@ -36,6 +39,8 @@ class Labels(Targets):
         The labels in rising order.
     target : int array of shape (rows,)
         Position of every row's label among the classes.
+    factors : array of shape (n_classes,) or None
+        Of the weights in all partitions, where partitions were merged.
 
     Examples
     --------
@@ -45,6 +50,7 @@ class Labels(Targets):
     """
 
     classes: np.ndarray
+    factors: np.ndarray | None = None
 
     task: ClassVar[str] = "classification"
     metric: ClassVar[str] = "accuracy"
@@ -89,6 +95,58 @@ class Labels(Targets):
                 raise no_positive_weight("class_weight", class_weight)
             kept, target, weight = kept[used], target[used], weight[used]
         return cls(kept=kept, weight=weight, target=target, loss=loss, classes=classes)
+
+    @classmethod
+    def summarize(cls, y: Any, sample_weight: Any, owner: str) -> PartitionSummary:
+        """Labels of one partition, and their weights."""
+        y = np.asarray(y)
+        weight = read_partition_weights(sample_weight, len(y))
+        if not weight.any():
+            return PartitionSummary(len(y))
+        counted = weight > 0.0
+        labels, positions = np.unique(
+            read_labels(y, owner)[counted], return_inverse=True
+        )
+        totals = np.bincount(positions, weight[counted], minlength=len(labels))
+        return PartitionSummary(len(y), weight.max(), weight.sum(), labels, totals)
+
+    @classmethod
+    def merge(
+        cls,
+        summaries: Sequence[PartitionSummary],
+        *,
+        class_weight: Any = None,
+        loss: Loss | None = None,
+        owner: str = "MKLClassifier",
+    ) -> Labels:
+        """Labels of all partitions: one row per class, with the weight of its rows."""
+        groups = np.concatenate([part.groups for part in summaries if part.total])
+        classes, positions = np.unique(groups, return_inverse=True)
+        require_classes(classes, owner)
+        weights = np.concatenate([p.group_weights for p in summaries if p.total])
+        totals = np.bincount(positions, weights)
+        every = np.arange(len(classes))
+        factors = np.ones(len(classes))
+        if class_weight is not None:
+            factors = class_factors(class_weight, classes, every, totals)
+        return cls(
+            kept=every,
+            weight=factors * totals,
+            loss=loss,
+            classes=classes,
+            target=every,
+            factors=factors,
+        )
+
+    def encode(self, y: Any, sample_weight: Any) -> Labels:
+        """The rows of one partition, once the labels of all are merged."""
+        y, factors = np.asarray(y), self.factors
+        assert factors is not None
+        if not read_partition_weights(sample_weight, len(y)).any():
+            return self.take(np.empty(0, np.intp))
+        rows = Labels.of(y, sample_weight, classes=self.classes, loss=self.loss)
+        weight = rows.weight * factors[rows.target]
+        return replace(rows, weight=weight).take(weight > 0.0)
 
     @property
     def y(self) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -14,9 +15,11 @@ from manykernels.base.quoted import described
 from manykernels.losses import Loss
 from manykernels.targets.base import (
     Gains,
+    PartitionSummary,
     Predictions,
     Targets,
     missing_target,
+    read_partition_weights,
     score_predictions,
     weighted_rows,
 )
@@ -81,6 +84,56 @@ class Values(Targets):
             intercept=intercept,
             center=center,
             flat=y.ndim == 1,
+        )
+
+    @classmethod
+    def summarize(cls, y: Any, sample_weight: Any, owner: str) -> PartitionSummary:
+        """Weighted sums over one partition."""
+        y = np.asarray(y)
+        weight = read_partition_weights(sample_weight, len(y))
+        if not weight.any():
+            return PartitionSummary(len(y))
+        sums = weight @ read_values(y, owner)
+        return PartitionSummary(len(y), weight.max(), weight.sum(), np.asarray(sums))
+
+    @classmethod
+    def merge(
+        cls,
+        summaries: Sequence[PartitionSummary],
+        *,
+        center: bool = True,
+        loss: Loss | None = None,
+    ) -> Values:
+        """Values of all partitions: one row, with their mean and their weight."""
+        counted = [part for part in summaries if part.total > 0.0]
+        weight = np.array([sum(part.total for part in counted)])
+        sums = np.sum([part.groups for part in counted], axis=0)
+        values = np.reshape(sums, (1, -1)) / weight
+        intercept = _intercept(values, weight, center)
+        return cls(
+            kept=np.arange(1),
+            weight=weight,
+            target=values - intercept,
+            loss=loss,
+            values=values,
+            intercept=intercept,
+            center=center,
+            flat=sums.ndim == 0,
+        )
+
+    def encode(self, y: Any, sample_weight: Any) -> Values:
+        """The rows of one partition, less the mean of all of them."""
+        y = np.asarray(y)
+        if not read_partition_weights(sample_weight, len(y)).any():
+            none, kept = self.values[:0], np.empty(0, np.intp)
+            weight = np.empty(0)
+            return replace(self, kept=kept, weight=weight, target=none, values=none)
+        rows = Values.of(y, sample_weight, center=False, loss=self.loss)
+        return replace(
+            rows,
+            target=rows.values - self.intercept,
+            intercept=self.intercept,
+            center=self.center,
         )
 
     @property

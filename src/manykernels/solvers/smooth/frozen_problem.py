@@ -18,7 +18,7 @@ from manykernels.solvers.loop import relative_gap
 from manykernels.solvers.problem import Problem
 from manykernels.solvers.weight_newton import newton_weights
 
-MAX_NEWTON_STEPS = 50
+MAX_FROZEN_STEPS = 50
 MAX_PRODUCTS = 250  # for one step
 # Relative residuals that end conjugate gradients, far from the solution and near it.
 LOOSE_RESIDUAL, TIGHT_RESIDUAL = 0.1, 1e-3
@@ -138,7 +138,7 @@ class FrozenProblem:
         """Newton's method from `coef` to a relative gap of `goal`."""
         start = self.kernel.put(coef)
         point = self.point(start, self.times(start))
-        for _ in range(MAX_NEWTON_STEPS):
+        for _ in range(MAX_FROZEN_STEPS):
             if self.is_solved(point, goal):
                 break
             last, point = point, self._step(point, _forcing(point.gap, goal))
@@ -304,8 +304,8 @@ def hessian(frozen: FrozenProblem, point: FrozenPoint, blocks: Index) -> Array:
         return xp.matmul(rows, xp.reshape(b, (n_blocks, -1, 1)))
 
     rest = -hessian_product(sides)
-    first = rest, kernel.times_each(rest)
-    enough = TIGHT_RESIDUAL**2 * dots(*first)
+    image = kernel.times_each(rest)
+    enough = TIGHT_RESIDUAL**2 * dots(rest, image)
     moves, _ = conjugate_gradients(
         lambda way, image: way + hessian_product(image),
         lambda rest: (rest, kernel.times_each(rest)),
@@ -313,7 +313,7 @@ def hessian(frozen: FrozenProblem, point: FrozenPoint, blocks: Index) -> Array:
         dots,
         lambda _solution, _rest, square: square <= enough,
         MAX_PRODUCTS,
-        first,
+        (rest, image),
     )
     shape = (n_blocks, -1)
     product = xp.reshape(sides, shape) @ xp.reshape(moves, shape).T

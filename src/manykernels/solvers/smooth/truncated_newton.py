@@ -34,7 +34,7 @@ from manykernels.solvers.smooth.frozen_problem import (
 from manykernels.solvers.weight_newton import WeightSteps
 from manykernels.solvers.weights import DualMixture, WeightSearch
 
-UNSOLVED_SHARE = 0.1  # of the current gap, that a round may leave unsolved
+OPEN_GAP_SHARE = 0.1  # of the current gap, that a round may leave unsolved
 # Near p = 1 the bound is as sensitive as the square root of what is left unsolved.
 BOUND_SENSITIVITY = 5.0
 FINEST_GOAL, FLOAT32_GOAL = 1e-15, 1e-8  # gaps that the two precisions can reach
@@ -130,7 +130,7 @@ class NewtonRounds(Resumable):
         self.mixture = DualMixture(problem.norm)
         self.done = 0  # rounds
         self.gaps: list[float] = []  # relative, one a round
-        self.goal = UNSOLVED_SHARE if self._learns_weights else 0.5 * solver.tol
+        self.goal = OPEN_GAP_SHARE if self._learns_weights else 0.5 * solver.tol
         self._frozen: FrozenProblem | None = None
         self._losses: SummedLosses | None = None  # the same for all weights
 
@@ -248,9 +248,13 @@ class NewtonRounds(Resumable):
         if not self._learns_weights:
             self.goal = max(0.1 * self.goal, self._finest(frozen))
             return
-        sharp = BOUND_SENSITIVITY * (self.problem.norm.p - 1.0) + UNSOLVED_SHARE * gap
+        sharp = (
+            BOUND_SENSITIVITY * (self.problem.norm.p - 1.0) + OPEN_GAP_SHARE * gap
+        )
         finest = self._finest(frozen)
-        self.goal = max(min(self.goal, UNSOLVED_SHARE * gap * min(1.0, sharp)), finest)
+        self.goal = max(
+            min(self.goal, OPEN_GAP_SHARE * gap * min(1.0, sharp)), finest
+        )
         if self.newton is None and self._slow:
             self.newton = WeightSteps(self.problem.norm, self.search.weights[None])
         if self.newton is None:

@@ -12,13 +12,12 @@ import scipy.sparse as sp
 from manykernels.base.arrays import Array, Index, Values
 from manykernels.base.tables import table_rows
 from manykernels.distributed.partitions import in_partition
-from manykernels.distributed.targets import Coded, Targets
 from manykernels.kernels import KernelSet
 
-BLOCK_BYTES = 16 << 20  # of features in float64 at a time
+SHARD_BLOCK_BYTES = 16 << 20  # of features in float64 at a time
 
 
-class Block(NamedTuple):
+class RowBlock(NamedTuple):
     """Some rows: Phi of all kernels side by side, targets, and b_i of the losses."""
 
     phi: Values
@@ -26,10 +25,10 @@ class Block(NamedTuple):
     bound: Array
 
 
-class Rows(Protocol):
-    """The rows of one shard."""
+class Shard(Protocol):
+    """Rows that one task reads."""
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[RowBlock]:
         """All rows, some at a time."""
 
 
@@ -55,7 +54,7 @@ class FeatureReader:
 
     def blocks(self, table: Any, chosen: Index) -> Iterator[tuple[slice, Values]]:
         """Yield (places in `chosen`, features of these rows), some rows at a time."""
-        size = block_rows(self.n_columns)
+        size = rows_per_block(self.n_columns)
         for start in range(0, len(chosen), size):
             part = slice(start, min(start + size, len(chosen)))
             yield part, self.features(table_rows(table, chosen[part]))
@@ -72,36 +71,33 @@ class FeatureReader:
         return out
 
 
-class Piece(NamedTuple):
-    """One partition in a shard."""
+class PartitionRows(NamedTuple):
+    """A partition and the targets of its rows of positive weight."""
 
     number: int
     table: Any
-    rows: Coded
+    targets: Any  # Labels or Values
 
 
 @dataclass(frozen=True)
-class SourceRows:
-    """Rows whose features are made in every pass: memory holds the table alone."""
+class SourceShard:
+    """Rows whose features are made in every pass: memory holds the tables alone."""
 
     reader: FeatureReader
-    pieces: Sequence[Piece]
+    partitions: Sequence[PartitionRows]
     C: float
 
-    def blocks(self) -> Iterator[Block]:
-        """All rows, some at a time."""
-        for number, table, rows in self.pieces:
-            found = self.reader.blocks(table, rows.kept)
-            while True:
-                step = in_partition(number, next, found, None)
-                if step is None:
-                    break
+    def blocks(self) -> Iterator[RowBlock]:
+        for number, table, targets in self.partitions:
+            target, bound = targets.target, self.C * targets.weight
+            features = self.reader.blocks(table, targets.kept)
+            while (step := in_partition(number, next, features, None)) is not None:
                 part, phi = step
-                yield Block(phi, rows.target[part], self.C * rows.weight[part])
+                yield RowBlock(phi, target[part], bound[part])
 
 
 @dataclass(frozen=True)
-class HeldRows:
+class HeldShard:
     """Rows whose features lie in memory."""
 
     phi: Values
@@ -109,53 +105,43 @@ class HeldRows:
     bound: Array
 
     @classmethod
-    def of(cls, rows: SourceRows, n_outputs: int) -> HeldRows:
+    def of(cls, source: SourceShard) -> HeldShard:
         """The features of all the rows of a shard."""
-        n_rows = sum(len(piece.rows.kept) for piece in rows.pieces)
-        phi = np.empty((n_rows, rows.reader.n_columns), rows.reader.kernels.dtype)
-        parts, start = [np.empty(0)], 0
-        targets = []
-        for block in rows.blocks():
-            stop = start + len(block.phi)
-            phi[start:stop] = block.phi
-            targets.append(block.target)
-            parts.append(block.bound)
-            start = stop
-        target = np.concatenate(targets) if targets else np.empty((0, n_outputs))
-        return cls(phi, target, np.concatenate(parts))
+        n_rows = sum(len(part.targets.kept) for part in source.partitions)
+        phi = np.empty((n_rows, source.reader.n_columns), source.reader.kernels.dtype)
+        start = 0
+        for block in source.blocks():
+            phi[start : start + len(block.phi)] = block.phi
+            start += len(block.phi)
+        target = np.concatenate([part.targets.target for part in source.partitions])
+        weight = np.concatenate([part.targets.weight for part in source.partitions])
+        return cls(phi, target, source.C * weight)
 
     def __sizeof__(self) -> int:
         """Bytes, by which Dask decides what to spill; it would not look inside."""
         return int(self.phi.nbytes + self.target.nbytes + self.bound.nbytes)
 
-    def blocks(self) -> Iterator[Block]:
-        """All rows, some at a time."""
-        size = block_rows(self.phi.shape[1])
+    def blocks(self) -> Iterator[RowBlock]:
+        size = rows_per_block(self.phi.shape[1])
         for start in range(0, len(self.bound), size):
             part = slice(start, start + size)
-            yield Block(self.phi[part], self.target[part], self.bound[part])
+            yield RowBlock(self.phi[part], self.target[part], self.bound[part])
 
 
-def sum_bounds(rows: HeldRows) -> float:
-    """The sum of all b_i."""
-    return float(rows.bound.sum())
+def rows_per_block(n_columns: int) -> int:
+    """Return how many rows are read at a time."""
+    return max(64, SHARD_BLOCK_BYTES // (8 * max(1, n_columns)))
 
 
-def block_rows(n_columns: int) -> int:
-    """Rows at a time."""
-    return max(64, BLOCK_BYTES // (8 * max(1, n_columns)))
-
-
-def read_piece(
-    number: int, table: Any, y: Any, weight: Any, targets: Targets, chosen: Any = None
-) -> Piece:
+def read_partition(
+    number: int, table: Any, y: Any, weight: Any, targets: Any, chosen: Any = None
+) -> PartitionRows:
     """One partition with its targets; with `chosen`, some of its rows only."""
     require_rows(number, table, len(y))
-    rows = in_partition(number, targets.code, y, weight)
+    rows = in_partition(number, targets.encode, y, weight)
     if chosen is not None:
-        here = np.isin(rows.kept, chosen, assume_unique=True)
-        rows = Coded(*(values[here] for values in rows))
-    return Piece(number, table, rows)
+        rows = rows.take(np.isin(rows.kept, chosen, assume_unique=True))
+    return PartitionRows(number, table, rows)
 
 
 def require_rows(number: int, table: Any, n_rows: int) -> None:
@@ -167,6 +153,8 @@ def require_rows(number: int, table: Any, n_rows: int) -> None:
         )
 
 
-def read_shard(reader: FeatureReader, C: float, *pieces: Piece) -> SourceRows:
-    """Some partitions as one."""
-    return SourceRows(reader, pieces, C)
+def join_partitions(
+    reader: FeatureReader, C: float, *partitions: PartitionRows
+) -> SourceShard:
+    """Some partitions as one shard."""
+    return SourceShard(reader, partitions, C)
