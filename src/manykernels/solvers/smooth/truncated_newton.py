@@ -248,13 +248,9 @@ class NewtonRounds(Resumable):
         if not self._learns_weights:
             self.goal = max(0.1 * self.goal, self._finest(frozen))
             return
-        sharp = (
-            BOUND_SENSITIVITY * (self.problem.norm.p - 1.0) + OPEN_GAP_SHARE * gap
-        )
+        sharp = BOUND_SENSITIVITY * (self.problem.norm.p - 1.0) + OPEN_GAP_SHARE * gap
         finest = self._finest(frozen)
-        self.goal = max(
-            min(self.goal, OPEN_GAP_SHARE * gap * min(1.0, sharp)), finest
-        )
+        self.goal = max(min(self.goal, OPEN_GAP_SHARE * gap * min(1.0, sharp)), finest)
         if self.newton is None and self._slow:
             self.newton = WeightSteps(self.problem.norm, self.search.weights[None])
         if self.newton is None:
