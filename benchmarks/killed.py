@@ -1,7 +1,7 @@
 """kill -9 in every phase of a checkpointed fit and of a save: what is lost?
 
-A fit is killed at a drawn moment of each phase in turn (building kernels, online stage,
-ascent, certificate, checkpoint, calibration, save), started again, and must end with
+A fit is killed at a drawn moment of each phase in turn (building kernels, ascent,
+ certificate, checkpoint, calibration, save), started again, and must end with
 the model of an uninterrupted fit, to the bit. After every kill the checkpoint and the
 model file, where there are any, must be whole.
 """
@@ -29,7 +29,6 @@ import manykernels as mk
 from manykernels.files.checkpoint import FileCheckpoint
 from manykernels.files.container import read_container
 from manykernels.mkl import calibration, estimator
-from manykernels.solvers.auto import Auto
 from manykernels.solvers.dual_ascent import AscentRounds
 from manykernels.solvers.regression.ascent import RegressionRounds
 from manykernels.solvers.working_set import WorkingSet
@@ -48,7 +47,6 @@ class Phase(NamedTuple):
 
 CLASSIFIER = {
     "build": Phase(estimator, "build_bank"),
-    "online stage": Phase(Auto, "_online_start"),
     "ascent": Phase(WorkingSet, "ascend"),
     "certificate": Phase(AscentRounds, "_certify"),
     "checkpoint": Phase(FileCheckpoint, "save"),

@@ -118,6 +118,7 @@ def few_digits():
 
 SPECS = ["rbf:gamma=0.01", "rbf:gamma=0.1", "linear"]
 CLASSIFIER = MKLClassifier(SPECS, tol=1e-4, random_state=0)
+OBSCURE = MKLClassifier(SPECS, p=1.5, solver="obscure", random_state=0)
 SEARCH = MKLClassifierCV(SPECS, ps=[1.5], Cs=[0.1, 1.0], cv=2, random_state=0)
 
 
@@ -126,14 +127,13 @@ SEARCH = MKLClassifierCV(SPECS, ps=[1.5], Cs=[0.1, 1.0], cv=2, random_state=0)
     [
         (CLASSIFIER, "KernelSet.fit", 1, "interrupted"),
         (CLASSIFIER, "build_bank", 1, "interrupted"),
-        (CLASSIFIER, "Auto._online_start", 1, "interrupted"),
-        (CLASSIFIER, "MirrorDescent.run_pass", 2, "interrupted"),
-        (CLASSIFIER, "AscentRounds._measure", 1, "interrupted"),
-        (CLASSIFIER, "AscentRounds._measure", 3, "kept"),
+        (OBSCURE, "MirrorDescent.run_pass", 1, "interrupted"),
+        (CLASSIFIER, "WorkingSet.ascend", 1, "interrupted"),
+        (CLASSIFIER, "WorkingSet.ascend", 3, "kept"),
         (CLASSIFIER, "AscentRounds._certify", 1, "kept"),
         (CLASSIFIER, "TrainingScores.of", 1, "kept"),
         (SEARCH, "KernelSearch._fold", 2, "interrupted"),
-        (SEARCH, "AscentRounds._measure", 3, "interrupted"),
+        (SEARCH, "WorkingSet.ascend", 3, "interrupted"),
         (SEARCH, "KernelSearch._predict", 1, "interrupted"),
         (clone(SEARCH).set_params(n_jobs=2), "KernelSearch._run", 1, "interrupted"),
         (clone(CLASSIFIER).set_params(kernels="linear"), "Neighbors.of", 1, "kept"),

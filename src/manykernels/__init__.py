@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         warm_up,
     )
     from manykernels.products import PolynomialMKLClassifier, PolynomialMKLRegressor
-    from manykernels.solvers.budget import Budget
+    from manykernels.solvers.online import Budget
     from manykernels.structured import DependencyParser, SequenceLabeler
     from manykernels.study import (
         Study,
@@ -84,7 +84,7 @@ __all__ = [
 
 # Imported when asked for: a fit needs few of the rooms, and `load` only one.
 HOMES = {
-    "Budget": "solvers.budget",
+    "Budget": "solvers.online",
     "DependencyParser": "structured",
     "MKLClassifier": "mkl",
     "MKLClassifierCV": "mkl",

@@ -13,11 +13,10 @@ from manykernels.hot.dual import (
     _same_level,
     _water_level,
     add_products,
-    best_stretch,
+    best_multiple,
     dual_sweeps,
     frozen_values,
     gather_square,
-    mirror_corner,
     shuffled,
 )
 from manykernels.losses import MulticlassHinge
@@ -139,7 +138,7 @@ def test_no_multiple_of_the_model_is_better(seed: int) -> None:
     def value(t: float) -> float:
         return 0.5 * t**2 * quadratic + bound @ np.maximum(1.0 - t * margins, 0.0)
 
-    stretch, least = best_stretch(margins, bound, quadratic, 0.0)
+    stretch, least = best_multiple(margins, bound, quadratic, 0.0)
     best = minimize_scalar(
         value, bounds=(0.0, 2.0), method="bounded", options={"xatol": 1e-12}
     )
@@ -157,7 +156,7 @@ def test_sweeps_stop_at_the_goal() -> None:
     assert 1 < sweeps < 500
     margins = np.empty(16)
     linear, quadratic = frozen_values(target, coef, scores, drift, margins)
-    _, primal = best_stretch(margins, bound, quadratic, 0.0)
+    _, primal = best_multiple(margins, bound, quadratic, 0.0)
     assert primal - (linear - 0.5 * quadratic) <= 1e-3 * primal
 
 
@@ -184,26 +183,17 @@ def test_gather_square() -> None:
     assert np.all(np.isnan(out[2]))
 
 
-@pytest.mark.parametrize("known", [0, 1, 70, 150])
-def test_a_corner_is_turned_over(known: int) -> None:
-    gram = np.full((200, 200), np.nan)
-    whole = np.add.outer(np.arange(150.0), np.arange(150.0) ** 2)
-    gram[known:150, :150] = whole[known:]
-    mirror_corner(gram, known, 150, 0, known // 2)
-    mirror_corner(gram, known, 150, known // 2, known)
-    assert np.array_equal(gram[:known, known:150], whole[known:, :known].T)
-    assert np.all(np.isnan(gram[:known, :known])) and np.all(np.isnan(gram[150:]))
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_products_are_added_to_the_columns_of_a_slice(dtype: type) -> None:
     rng = np.random.default_rng(0)
     values = rng.normal(size=(7, 5000)).astype(dtype)
     coef = rng.normal(size=(7, 3)) * (rng.random((7, 3)) < 0.5)
     out = np.ones((3, 5000))
-    add_products(values, coef, out, 5, 4990)
+    places = np.array([6, 0, 3])
+    add_products(values, places, coef[:3], out, 5, 4990)
     expected = np.ones((3, 5000))
-    expected[:, 5:4990] += coef.T @ values[:, 5:4990].astype(np.float64)
+    used = values[places, 5:4990].astype(np.float64)
+    expected[:, 5:4990] += coef[:3].T @ used
     np.testing.assert_allclose(out, expected, rtol=1e-12, atol=1e-12)
 
 

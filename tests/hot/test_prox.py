@@ -54,5 +54,5 @@ def test_steps_equal_those_of_the_norms(regularizer: Regularizer) -> None:
 
 
 def test_codes_name_their_kinds() -> None:
-    for place, kind in enumerate(prox.KINDS):
+    for place, kind in enumerate(prox.TERM_KINDS):
         assert getattr(prox, kind.upper()) == place

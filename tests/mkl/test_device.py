@@ -25,8 +25,8 @@ def device(request, monkeypatch):
     """Every device under the name "cpu"; small blocks for small problems."""
     opened = request.param()
     monkeypatch.setattr(table_module, "open_device", lambda name: opened)
-    monkeypatch.setattr(working_set, "FEW_ROWS", 0)
-    monkeypatch.setattr(device_blocks, "BLOCK", 64)
+    monkeypatch.setattr(working_set, "HOST_ROWS", 0)
+    monkeypatch.setattr(device_blocks, "BLOCK_ROWS", 64)
     return opened
 
 

@@ -14,8 +14,8 @@ from manykernels.inputs.parameters import choose_generator
 from manykernels.mkl.stream import OnlineEpoch
 from manykernels.report import plot_fit
 from manykernels.solvers import InterruptedFitWarning
-from manykernels.solvers import stream as stream_module
-from manykernels.solvers.stream import Stream
+from manykernels.solvers import online as stream_module
+from manykernels.solvers.online import Stream
 
 CLASSES = np.arange(10)
 KERNELS = "rbf:gamma=0.05@0-31; rbf:gamma=0.05@32-63; linear"
@@ -182,7 +182,7 @@ def test_memory_does_not_grow_with_the_square_of_a_chunk():
 
 def interrupted_at(monkeypatch, tile):
     """Ctrl-C in the middle of this tile."""
-    monkeypatch.setattr(stream_module, "TILE", 20)
+    monkeypatch.setattr(stream_module, "ONLINE_TILE", 20)
     visit, calls = Stream._visit, []
 
     def visit_or_stop(self, *arguments):

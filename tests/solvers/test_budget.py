@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from manykernels.kernels import RBF, KernelSet, Linear
 from manykernels.norms import LpGroupNorm
-from manykernels.solvers.budget import Budget, projection
-from manykernels.solvers.stream import Stream
+from manykernels.solvers.online import Budget, Stream, projection
 
 NORM = LpGroupNorm(1.3)
 

@@ -21,8 +21,8 @@ KERNELS = "rbf:gamma=0.05; linear; polynomial:degree=3@0-2; rbf@2-4"
 @pytest.fixture(params=every_device())
 def device(request, monkeypatch):
     """Every device, and blocks that are small enough for small problems."""
-    monkeypatch.setattr(working_set, "FEW_ROWS", 0)
-    monkeypatch.setattr(device_blocks, "BLOCK", 64)
+    monkeypatch.setattr(working_set, "HOST_ROWS", 0)
+    monkeypatch.setattr(device_blocks, "BLOCK_ROWS", 64)
     return request.param()
 
 

@@ -61,7 +61,7 @@ def test_kernels_of_any_scale_are_certified(p):
 
 def test_the_pairs_near_the_margin_do_where_all_are_too_many(monkeypatch):
     problem = scaled_problem([1e4, 1.0, 1e-2], 1.02, 1e3, n_rows=60, n_classes=4)
-    monkeypatch.setattr(interior, "MOST_PAIRS", 150)
+    monkeypatch.setattr(interior, "MAX_PAIRS", 150)
     whole = []
     original = interior.Pairs.__init__
 

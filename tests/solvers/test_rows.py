@@ -32,8 +32,8 @@ def test_blocks_and_stack_give_the_same_run(
     solver: type, room: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if room == "tiny":
-        monkeypatch.setattr(mirror, "CACHE_BYTES", 1)
-        monkeypatch.setattr(mirror, "PREFETCH", 3)
+        monkeypatch.setattr(mirror, "ROW_CACHE_BYTES", 1)
+        monkeypatch.setattr(mirror, "PREFETCHED_ROWS", 3)
     blocks, gram, target = feature_banks()
     problem = make_problem(gram, target, p=1.25, C=2.0)
     stored = solver(random_state=0).solve(problem)
@@ -67,8 +67,8 @@ def test_a_stack_is_its_own_cache() -> None:
 
 
 def test_a_full_cache_forgets_its_oldest_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mirror, "CACHE_BYTES", 1)
-    monkeypatch.setattr(mirror, "PREFETCH", 4)
+    monkeypatch.setattr(mirror, "ROW_CACHE_BYTES", 1)
+    monkeypatch.setattr(mirror, "PREFETCHED_ROWS", 4)
     blocks, gram, _ = feature_banks()
     cache = RowCache(blocks)
     assert len(cache.rows) == 4
@@ -83,8 +83,8 @@ def test_a_full_cache_forgets_its_oldest_rows(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_restored_cache_holds_the_same_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mirror, "CACHE_BYTES", 1)
-    monkeypatch.setattr(mirror, "PREFETCH", 5)
+    monkeypatch.setattr(mirror, "ROW_CACHE_BYTES", 1)
+    monkeypatch.setattr(mirror, "PREFETCHED_ROWS", 5)
     blocks, _, _ = feature_banks()
     rng = np.random.default_rng(0)
     cache = RowCache(blocks)

@@ -12,7 +12,7 @@ from manykernels.banks import GramBank
 from manykernels.base.arrays import Index
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Auto, DualAscent, Obscure, Problem
-from manykernels.solvers.host_sweeps import CombinedKernel
+from manykernels.solvers.working_set import HostSweeps
 from tests.oracles.naive import naive_objective
 from tests.oracles.optimum import (
     cvxpy_optimum,
@@ -283,13 +283,13 @@ def test_all_rows_work_where_memory_holds_the_kernel_rows_of_few(monkeypatch) ->
     bank = GramBank(stack)
     bank.max_combined_rows = most = 120
     held = []
-    init = CombinedKernel.__init__
+    init = HostSweeps.__init__
 
-    def noted(kernel, bank, most):
-        init(kernel, bank, most)
+    def noted(kernel, *arguments):
+        init(kernel, *arguments)
         held.append(kernel.values.shape)
 
-    monkeypatch.setattr(CombinedKernel, "__init__", noted)
+    monkeypatch.setattr(HostSweeps, "__init__", noted)
     limited = solver.solve(replace(problem, bank=bank))
     assert limited.converged
     assert limited.objective == pytest.approx(expected, rel=2e-5)
@@ -301,8 +301,9 @@ def test_all_rows_work_where_memory_holds_the_kernel_rows_of_few(monkeypatch) ->
 def test_kernel_rows_make_room_for_others() -> None:
     stack = kernel_stack(blobs(9, 3, seed=22)[0], 2, seed=22)
     weights = np.array([0.5, 2.0])
-    kernel = CombinedKernel(GramBank(stack), most=4)
-    kernel.set_weights(weights)
+    target, rng = np.arange(9) % 2, np.random.default_rng(0)
+    kernel = HostSweeps(GramBank(stack), target, np.ones(9), rng, most=4)
+    kernel.begin(weights)
     whole = np.einsum("f,ifj->ij", weights, stack)
     for rows in ([0, 3, 4], [1, 3], [5, 6, 7, 8], [0]):
         coef = np.zeros((9, 2))

@@ -9,10 +9,9 @@ from manykernels.kernels import RBF, KernelSet, Linear
 from manykernels.losses import MulticlassHinge
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Obscure, Problem
-from manykernels.solvers import stream as module
-from manykernels.solvers.budget import Budget
+from manykernels.solvers import online as module
 from manykernels.solvers.mirror import MirrorDescent
-from manykernels.solvers.stream import Stream, cross_scores
+from manykernels.solvers.online import Budget, Stream, cross_scores
 
 N_ROWS, N_CLASSES = 90, 3
 
@@ -45,7 +44,7 @@ def empty(rows, p):
 @pytest.mark.parametrize("tile", [1, 16, 1000])
 @pytest.mark.parametrize("p", [1.1, 2.0])
 def test_tiles_make_the_steps_of_one_stored_pass(rows, p, tile, monkeypatch):
-    monkeypatch.setattr(module, "TILE", tile)
+    monkeypatch.setattr(module, "ONLINE_TILE", tile)
     order = np.random.default_rng(0).permutation(N_ROWS)
     stream, make = empty(rows, p), problem_of(rows, p)
     tiles = list(stream.learn(order, make, np.ones(N_ROWS)))
@@ -80,7 +79,7 @@ def test_tiles_make_the_steps_of_one_stored_pass(rows, p, tile, monkeypatch):
 @pytest.mark.parametrize("ahead", [0, 64 << 20])
 def test_prediction_does_not_change_what_is_learned(rows, ahead, monkeypatch):
     """Scores are taken over from the prediction, or computed again if too large."""
-    monkeypatch.setattr(module, "TILE", 8)
+    monkeypatch.setattr(module, "ONLINE_TILE", 8)
     monkeypatch.setattr(module, "AHEAD_BYTES", ahead)
     first, later = np.arange(30), np.arange(30, N_ROWS)
     streams = [empty(rows, 1.2) for _ in range(2)]
@@ -97,7 +96,7 @@ def test_prediction_does_not_change_what_is_learned(rows, ahead, monkeypatch):
 @pytest.mark.parametrize("policy", ["smallest", "oldest", "project"])
 def test_scores_are_those_of_the_kept_rows_after_a_removal(rows, policy, monkeypatch):
     """A removal in the middle of a pass makes the predicted scores worthless."""
-    monkeypatch.setattr(module, "TILE", 4)
+    monkeypatch.setattr(module, "ONLINE_TILE", 4)
     stream, make = empty(rows, 1.2), problem_of(rows, 1.2)
     list(stream.learn(np.arange(5), make, np.ones(N_ROWS)))
     later = np.arange(5, N_ROWS)

@@ -91,7 +91,7 @@ def test_a_late_censored_row_is_free_and_an_early_one_pulls() -> None:
     last = problem.target.copy()
     last[0] = -50.0, 0.0  # known to be longer than next to nothing
     free = replace(problem, target=last)
-    without = problem.restrict(np.arange(1, problem.n_rows))
+    without = problem.take(np.arange(1, problem.n_rows))
     a, b = (
         RegressionAscent(tol=1e-10, random_state=0).solve(x) for x in (free, without)
     )

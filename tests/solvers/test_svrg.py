@@ -65,7 +65,7 @@ def test_an_epoch_that_fails_is_taken_back() -> None:
     # Steps ten thousand times too long: epochs diverge until they have shrunk.
     problem = smooth_problem(LOSSES[3], 4, n_rows=30, C=100.0)
     solver = SVRG(tol=1e-6, random_state=0)
-    search = solver._search(problem, problem.zero())
+    search, _ = solver.search(problem, None)
     search.eta = 1e4
     values = [iterate.objective for iterate in islice(search.iterates(), 60)]
     assert np.all(np.diff(values[:8]) <= 1e-12)

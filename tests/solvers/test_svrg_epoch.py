@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from manykernels.banks import BlockBank, FeatureBlock, GramBank
-from manykernels.hot.svrg_epochs import Rule, Snapshot, Sum
+from manykernels.hot.svrg_epochs import EpochRule, Snapshot, Sum
 from manykernels.solvers.svrg.epoch import (
     FeatureSource,
     KernelSource,
@@ -34,7 +34,7 @@ class Setting:
         self.pull = [rng.normal(size=(phi.shape[1], 3)) for phi in self.features]
         self.own = np.array([0.05, 0.3, 0.02])  # reg / d_f
         step = np.array([0.04, 0.1, 0.07])
-        self.rule = Rule(step, 1.0 - step * self.own, np.array([37, 20, 40]))
+        self.rule = EpochRule(step, 1.0 - step * self.own, np.array([37, 20, 40]))
         self.order = rng.integers(N_ROWS, size=40)
         total = sum(phi @ w for phi, w in zip(self.features, self.start, strict=True))
         self.snapshot = Snapshot(
@@ -129,7 +129,7 @@ def test_features_that_share_one_w_are_the_combined_kernel(sparse: bool) -> None
         rng.normal(size=(1, 3, N_ROWS)),
         setting.snapshot.gradient,
     )
-    rule = Rule(np.array([0.1]), np.array([0.99]), np.array([40]))
+    rule = EpochRule(np.array([0.1]), np.array([0.99]), np.array([40]))
     bank = BlockBank([FeatureBlock(phi) for phi in features])
     both = [
         run_epoch(source, setting.problem, setting.order, rule, snapshot)
@@ -148,7 +148,7 @@ def test_a_vanishing_scale_is_folded_away(kind: str) -> None:
     # Decays of 1e-30 a step: after some steps only folding keeps the sums finite.
     setting.own = np.full(3, 0.1)
     step = np.full(3, (1.0 - 1e-30) / 0.1)
-    setting.rule = Rule(step, np.full(3, 1e-30), np.array([12, 9, 12]))
+    setting.rule = EpochRule(step, np.full(3, 1e-30), np.array([12, 9, 12]))
     setting.order = setting.order[:12]
     arguments = (setting.problem, setting.order, setting.rule, setting.snapshot)
     added, decay = run_epoch(sources(setting)[kind], *arguments)

@@ -13,10 +13,12 @@ from scipy.optimize import linprog, minimize
 
 from manykernels.norms import LpGroupNorm
 from manykernels.norms.group import p_norm
-from manykernels.solvers import Problem, dual_ascent, nearest
-from manykernels.solvers.host_sweeps import CombinedKernel
-from manykernels.solvers.levels import LevelSearch, lowest_on_simplex
-from manykernels.solvers.nearest import project_on_level
+from manykernels.solvers import Problem, levels
+from manykernels.solvers.levels import (
+    LevelSearch,
+    lowest_on_simplex,
+    project_on_level,
+)
 from manykernels.solvers.weights import DualMixture, WeightSearch, anderson
 from tests.oracles.optimum import optimum_of
 from tests.oracles.toys import blobs, kernel_stack, toy_problem
@@ -186,7 +188,7 @@ def test_many_blocks_are_projected_to_the_same_point(
     slopes = rng.normal(size=(8, 40))
     heights = -slopes @ inside - 0.001
     exact = project_on_level(point, slopes, heights)
-    monkeypatch.setattr(nearest, "MANY_BLOCKS", 1)
+    monkeypatch.setattr(levels, "MAX_EXACT_BLOCKS", 1)
     np.testing.assert_allclose(
         project_on_level(point, slopes, heights), exact, atol=1e-5
     )
@@ -207,7 +209,7 @@ def test_planes_that_coincide_are_projected_on_all_the_same(
     def broken(system: np.ndarray, wanted: np.ndarray) -> None:
         raise error("Matrix is singular.")
 
-    monkeypatch.setattr(nearest, "nnls", broken)
+    monkeypatch.setattr(levels, "nnls", broken)
     np.testing.assert_allclose(
         project_on_level(point, slopes, heights), exact, atol=1e-5
     )
@@ -393,26 +395,3 @@ def test_what_was_learned_of_the_curvature_outlasts_a_change_of_the_rows(
     search.restart()
     search.weights = norm.uniform_weights(5)
     assert rounds(search, bound, 4.0) < max(alone, 2) <= 40
-
-
-@pytest.mark.parametrize("p", [1.0, 1.1, 1.5])
-def test_weights_that_leave_little_open_are_kept(
-    p: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The last sweeps need no other kernel: it is combined less often."""
-    set_weights, combined = CombinedKernel.set_weights, []
-
-    def counted(kernel: CombinedKernel, weights: np.ndarray) -> None:
-        combined.append(weights)
-        set_weights(kernel, weights)
-
-    def combinations(share: float) -> int:
-        monkeypatch.setattr(dual_ascent, "LITTLE_OPEN", share)
-        combined.clear()
-        solver = dual_ascent.DualAscent(random_state=0)
-        found = [solver.solve(toy_problem(seed, p=p)) for seed in SEEDS]
-        assert all(result.converged for result in found)
-        return len(combined)
-
-    monkeypatch.setattr(CombinedKernel, "set_weights", counted)
-    assert combinations(dual_ascent.LITTLE_OPEN) < combinations(0.0)

@@ -31,12 +31,12 @@ SCATTERED = 8.0  # times as long: reading values that lie here and there in memo
 _blas_controller = cache(ThreadpoolController)
 _this_thread = threading.local()
 PREFIXES = ["", "K", "M", "G", "T"]
-SIZE = r"\s*([\d.]+)\s*(?:([KMGT])(i?))?B?\s*"  # number, prefix, "i" of 1024
+MEMORY_SIZE = r"\s*([\d.]+)\s*(?:([KMGT])(i?))?B?\s*"  # number, prefix, "i" of 1024
 SAFE_SHARE = 0.8  # of the free memory, when the user sets no limit
 
 
 def one_blas_thread() -> AbstractContextManager[object]:
-    """One BLAS thread, where threads of BLAS would wait for each other or for ours.
+    """One BLAS thread, where those of BLAS would wait for each other or for loops.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def one_blas_thread() -> AbstractContextManager[object]:
 
 @cache
 def available_threads() -> int:
-    """Threads that this process may use; joblib tells its workers by a variable.
+    """Threads that this process may use; joblib sets a variable for its workers.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def parse_bytes(limit: int | float | str) -> int:
     if isinstance(limit, (int, float)) and not isinstance(limit, bool):
         if 0 < limit < np.inf:
             return int(limit)
-    match = re.fullmatch(SIZE, str(limit), re.IGNORECASE)
+    match = re.fullmatch(MEMORY_SIZE, str(limit), re.IGNORECASE)
     try:
         if match is not None and float(match[1]) > 0:
             base = 1024 if match[3] else 1000
@@ -136,7 +136,7 @@ def parse_bytes(limit: int | float | str) -> int:
 
 
 def free_bytes() -> int:
-    """Memory that is free now; all memory where the system does not tell."""
+    """Memory that is free now; all memory where the system does not report it."""
     try:
         with open("/proc/meminfo") as lines:
             for line in lines:

@@ -12,17 +12,10 @@ import numpy as np
 
 from manykernels.hot.jit import njit
 
-# Relative to a row's bound, or of its own score: less is rounding, not progress.
-NEGLIGIBLE = 1e-13
-WORTHWHILE = 0.5  # of the last sweep's mean gain of a row: who gains less waits
-
-LONGEST_STRETCH = 2.0
-# Changes of a coefficient below this share of the largest one are rounding.
-NEGLIGIBLE_CHANGE = 1e-15
-COLUMNS = 2048  # of all outputs at a time: these stay in cache, pages last for a while
-TILE = 64  # rows and columns of a corner that is turned over
-ROUGHLY = 1e-3  # of the goal: precise enough to see whether it is reached
-HALVINGS = 53  # of an interval: to the last bit
+NEGLIGIBLE_STEP = 1e-13  # relative to a row's bound: less is rounding, not progress
+NEGLIGIBLE_CHANGE = 1e-15  # of the largest coefficient: the same for residual losses
+GAIN_SHARE = 0.5  # of the last sweep's mean gain of a row: who gains less waits
+COLUMNS_PER_PASS = 2048  # of all outputs at a time: these stay in cache
 
 
 @njit(cache=True, fastmath=True)
@@ -73,8 +66,6 @@ def _same_level(excess, coef, own, total):
 def dual_sweeps(gram, target, bound, coef, scores, drift, orders, goal):
     """Solve each row's own problem exactly, row by row, until the gap is small.
 
-    The kernel of the rows are the first rows and columns of `gram`.
-
     coef (rows, outputs) changes in place. scores (outputs, rows) = (gram @ coef).T
     at the start; drift, zero at the start, takes their change. The drift stays small,
     so it may be float32, which halves the memory traffic, while the scores stay
@@ -119,7 +110,7 @@ def dual_sweeps(gram, target, bound, coef, scores, drift, orders, goal):
             gains += gain
             if gain < least:
                 continue
-            negligible = NEGLIGIBLE * min(bound[i], inverse)
+            negligible = NEGLIGIBLE_STEP * min(bound[i], inverse)
             for k in range(n_outputs):
                 change = excess[k] - mine[k]
                 if abs(change) <= negligible:
@@ -131,9 +122,9 @@ def dual_sweeps(gram, target, bound, coef, scores, drift, orders, goal):
                 step = drift.dtype.type(change)
                 for j in range(n_rows):
                     moving[j] += step * row[j]
-        least = WORTHWHILE * gains / n_rows
+        least = GAIN_SHARE * gains / n_rows
         linear, quadratic = frozen_values(target, coef, scores, drift, margins)
-        _, primal = best_stretch(margins, bound, quadratic, ROUGHLY * goal)
+        _, primal = best_multiple(margins, bound, quadratic, 1e-3 * goal)
         if primal - linear + 0.5 * quadratic <= goal * primal:
             return sweep + 1, updates
     return len(orders), updates
@@ -204,7 +195,7 @@ def frozen_values(target, coef, scores, drift, margins):
     """Sum of a_{i,y_i} and the quadratic form; the margins go to the last argument.
 
     The current scores are scores + drift. The dual value is linear - 1/2 quadratic,
-    and `best_stretch` has the primal one.
+    and `best_multiple` has the primal one.
     """
     n_outputs, n_rows = scores.shape
     linear = 0.0
@@ -223,7 +214,7 @@ def frozen_values(target, coef, scores, drift, margins):
 
 
 @njit(cache=True, fastmath=True, nogil=True)
-def best_stretch(margins, bound, quadratic, precision):
+def best_multiple(margins, bound, quadratic, precision):
     """min over t in [0, 2] of t^2 / 2 quadratic + sum_i bound_i [1 - t margin_i]_+.
 
     Returns the best t and that value. A slightly longer model costs a little norm and
@@ -231,28 +222,28 @@ def best_stretch(margins, bound, quadratic, precision):
     t * model is close to the optimum many sweeps before that of the model. The best t
     is found to the `precision`, or with 0.0 to the last bit.
     """
-    low, high = 0.0, LONGEST_STRETCH
-    for _ in range(HALVINGS):
+    low, high = 0.0, 2.0
+    for _ in range(53):  # halvings, to the last bit
         if high - low <= precision:
             break
-        stretch = 0.5 * (low + high)
-        slope = stretch * quadratic
+        multiple = 0.5 * (low + high)
+        slope = multiple * quadratic
         for i in range(len(margins)):
-            if stretch * margins[i] < 1.0:
+            if multiple * margins[i] < 1.0:
                 slope -= bound[i] * margins[i]
         if slope > 0.0:
-            high = stretch
+            high = multiple
         else:
-            low = stretch
-    stretch = 0.5 * (low + high)
-    loss_stretched = 0.0
+            low = multiple
+    multiple = 0.5 * (low + high)
+    loss_scaled = 0.0
     loss = 0.0
     for i in range(len(margins)):
-        loss_stretched += bound[i] * max(0.0, 1.0 - stretch * margins[i])
+        loss_scaled += bound[i] * max(0.0, 1.0 - multiple * margins[i])
         loss += bound[i] * max(0.0, 1.0 - margins[i])
-    stretched = 0.5 * stretch * stretch * quadratic + loss_stretched
+    value = 0.5 * multiple * multiple * quadratic + loss_scaled
     as_it_is = 0.5 * quadratic + loss
-    return (stretch, stretched) if stretched < as_it_is else (1.0, as_it_is)
+    return (multiple, value) if value < as_it_is else (1.0, as_it_is)
 
 
 @njit(cache=True, nogil=True)
@@ -265,28 +256,18 @@ def gather_square(values, rows, columns, out, start, stop):
             target[b] = source[columns[b]]
 
 
-@njit(cache=True, nogil=True)
-def mirror_corner(square, known, n, start, stop):
-    """square[a, b] = square[b, a] for a in start..stop, b in known..n."""
-    for left in range(start, stop, TILE):
-        right = min(left + TILE, stop)
-        for top in range(known, n, TILE):
-            for a in range(left, right):
-                target = square[a]
-                for b in range(top, min(top + TILE, n)):
-                    target[b] = square[b, a]
-
-
 @njit(cache=True, fastmath=True, nogil=True)
-def add_products(values, coef, out, start, stop):
-    """out[k, j] += sum_a coef[a, k] values[a, j] for j in start..stop, in float64.
+def add_products(values, places, coef, out, start, stop):
+    """out[k, j] += sum_a coef[a, k] values[places[a], j] for j in start..stop.
+
+    In float64.
 
     Most coefficients are zero: that is less work than a product of dense matrices.
     """
-    for left in range(start, stop, COLUMNS):
-        right = min(left + COLUMNS, stop)
+    for left in range(start, stop, COLUMNS_PER_PASS):
+        right = min(left + COLUMNS_PER_PASS, stop)
         for a in range(len(coef)):
-            row = values[a, left:right]
+            row = values[places[a], left:right]
             for k in range(coef.shape[1]):
                 c = coef[a, k]
                 if c != 0.0:

@@ -13,10 +13,8 @@ from numpy.typing import NDArray
 
 from manykernels.hot.jit import njit
 
-# The first step of Pegasos shrinks by 1 - 1 up to rounding.
-VANISHING = 1e-12
 # A scale below this is folded into the arrays, long before float32 overflows.
-SMALLEST_SCALE = 1e-10
+FOLDED_SCALE = 1e-10
 
 
 class MirrorState(NamedTuple):
@@ -95,7 +93,7 @@ def _shrink(scalars, rule, margin_norm):
         scalars[2] = s
     eta = rule.q / (rule.reg * t + s)
     shrink = 1.0 - rule.reg * eta / rule.q
-    if shrink < VANISHING:
+    if shrink < 1e-12:  # the first step of Pegasos: 1 - 1 up to rounding
         shrink = 0.0
     scalars[0] *= shrink
     scalars[3] *= shrink
@@ -129,7 +127,7 @@ def _fold_scale(state):
 
 
 @njit(cache=True, fastmath=True)
-def _enough(block_scale, own_values, margin):
+def _margin_step(block_scale, own_values, margin):
     """The step after which a row has the margin 1, at the present kernel weights."""
     curvature = 0.0
     for f in range(len(block_scale)):
@@ -199,7 +197,7 @@ def mirror_pass(rows, slots, state, rule, target, importance, pair_norms, order,
             eta = _shrink(scalars, rule, pair_norms[i] * importance[i] * violated)
             if scalars[0] <= 0.0:
                 _restart(state)
-            elif scalars[0] < SMALLEST_SCALE:
+            elif scalars[0] < FOLDED_SCALE:
                 _fold_scale(state)
         if not violated:
             continue
@@ -207,7 +205,7 @@ def mirror_pass(rows, slots, state, rule, target, importance, pair_norms, order,
         step = eta * importance[i] / scalars[0]
         row = rows[slots[i]]
         if rule.enough:
-            step = min(step, _enough(block_scale, row[:, i], margin))
+            step = min(step, _margin_step(block_scale, row[:, i], margin))
         _add_row(coef, scores, square_norms, row, i, own, wrong, step)
         norm = scalars[0] * _refresh_block_scale(
             square_norms, powers, block_scale, rule.q
@@ -223,8 +221,8 @@ def mirror_pass(rows, slots, state, rule, target, importance, pair_norms, order,
 def hinge_sums(scores, scale, coef, target, bound):
     """Sum of bound_i * loss_i, sum of coef_{i,y_i}, largest coef_{i,y_i} / bound_i.
 
-    scale * scores (outputs, rows) are the model's scores; the other two sums speak of
-    its dual side.
+    scale * scores (outputs, rows) are the model's scores; the other two sums are
+    of its dual side.
     """
     n_outputs, n_rows = scores.shape
     loss = 0.0

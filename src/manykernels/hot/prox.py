@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from manykernels.hot.jit import njit
 
 # The one table of regularizer terms: compiled loops know a term by its place here.
-KINDS = (
+TERM_KINDS = (
     "entries",
     "group_lasso",
     "sparse_mkl",
@@ -28,11 +28,13 @@ KINDS = (
     "elastic_net",
 )
 ENTRIES, GROUP_LASSO, SPARSE_MKL, SQUARED_L2, POWER, JOINT, SQUARED_P, ELASTIC_NET = (
-    range(len(KINDS))
+    range(len(TERM_KINDS))
 )
 
-VANISHING = 1e-200  # steps below this change nothing, and dividing by them overflows
-NEWTON_STEPS = 100  # never needed: a step at least divides the excess by e
+LEAST_PROX_STEP = (
+    1e-200  # steps below this change nothing, and dividing by them overflows
+)
+MAX_PROX_STEPS = 100  # never needed: a step at least divides the excess by e
 
 
 class TermCodes(NamedTuple):
@@ -123,7 +125,7 @@ def _sparse_mkl(norms, inside, step):
 @njit(cache=True, nogil=True, error_model="numpy")
 def _power(norm, step, q):
     """The a with a + step q a^(q-1) = norm; see `manykernels.norms.prox_power`."""
-    if norm <= 0.0 or step < VANISHING:
+    if norm <= 0.0 or step < LEAST_PROX_STEP:
         return norm
     if q == 1.0:
         return max(norm - step, 0.0)
@@ -131,7 +133,7 @@ def _power(norm, step, q):
     power = max(q - 1.0, 1.0 / (q - 1.0))
     steep, flat = (slope, 1.0) if q > 2.0 else (1.0, slope)
     x = min(norm / flat, (norm / steep) ** (1.0 / power))
-    for _ in range(NEWTON_STEPS):
+    for _ in range(MAX_PROX_STEPS):
         high = steep * x ** (power - 1.0)
         change = (high * x + flat * x - norm) / (power * high + flat)
         if change <= 1e-15 * x:
@@ -148,10 +150,10 @@ def _squared_p(norms, inside, step, p):
         if inside[f]:
             total += norms[f] ** p
     low, high = 0.0, step * total ** ((2.0 - p) / p)
-    if high < VANISHING:
+    if high < LEAST_PROX_STEP:
         return
     m = high
-    for _ in range(NEWTON_STEPS):
+    for _ in range(MAX_PROX_STEPS):
         total, slope = 0.0, 0.0
         for f in range(len(norms)):
             if inside[f] and norms[f] > 0.0:

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from manykernels.hot.jit import njit
 
-NEGLIGIBLE = 1e-13  # relative to a row's bound: smaller steps are rounding
-TRIALS = 60  # of a line search
+NEGLIGIBLE_SMO_STEP = 1e-13  # relative to a row's bound: smaller ones are rounding
 
 
 class SMOState(NamedTuple):
@@ -64,9 +63,9 @@ def _best_step(low, high, squares, leads, own, q, moved, weights):
     at_high = _slope(high, squares, leads, own, q, moved, weights)
     if at_high >= 0.0:
         return high
-    precision = NEGLIGIBLE * max(abs(low), abs(high))
+    precision = NEGLIGIBLE_SMO_STEP * max(abs(low), abs(high))
     last = 0
-    for _ in range(TRIALS):
+    for _ in range(60):
         step = low + (high - low) * at_low / (at_low - at_high)
         if high - low <= precision or step <= low or step >= high:
             break
@@ -100,7 +99,7 @@ def _choose(alpha, partial, signs, bound, diagonals, weights, gradient):
     for i in range(n_rows):
         slope = 1.0 - 2.0 * signs[i] * gradient[i]
         room = bound[i] - alpha[i] if slope > 0.0 else alpha[i]
-        if room <= NEGLIGIBLE * bound[i]:
+        if room <= NEGLIGIBLE_SMO_STEP * bound[i]:
             continue
         curvature = 0.0
         for f in range(n_blocks):

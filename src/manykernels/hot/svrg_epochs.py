@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 
 from manykernels.hot.jit import njit
 
-LOG, SMOOTHED_HINGE, SQUARED_HINGE, SQUARED, HUBER = range(5)
-SMALLEST_SCALE = 1e-100
+COMPILED_LOSSES = ("log", "smoothed_hinge", "squared_hinge", "squared", "huber")
+LOG, SMOOTHED_HINGE, SQUARED_HINGE, SQUARED, HUBER = range(len(COMPILED_LOSSES))
+LEAST_SCALE = 1e-100  # smaller scales are multiplied into the sums
 
 
-class Rule(NamedTuple):
+class EpochRule(NamedTuple):
     """Steps, decays and lengths of the blocks."""
 
     step: NDArray[np.float64]
@@ -168,7 +169,7 @@ def kernel_epoch(rows, where, order, rule, snapshot, loss, importance, sums):
         _delta(loss, snapshot, importance, i, totals, delta, work)
         _advance(rule, sums, i, delta, moving)
         for f in range(n_blocks):
-            if sums.scale[f] < SMALLEST_SCALE:
+            if sums.scale[f] < LEAST_SCALE:
                 sums.coef[f] *= sums.scale[f]
                 sums.scale[f] = 1.0
 
@@ -207,7 +208,7 @@ def dense_epoch(
                     for c in range(spans[s], spans[s + 1]):
                         total[k, c] += change * row[c]
         for f in range(n_blocks):
-            if sums.scale[f] < SMALLEST_SCALE:
+            if sums.scale[f] < LEAST_SCALE:
                 for s in range(len(owner)):
                     if owner[s] == f:
                         total[:, spans[s] : spans[s + 1]] *= sums.scale[f]
@@ -255,7 +256,7 @@ def sparse_epoch(
             for k in range(n_outputs):
                 total[indices[e], k] += change * delta[k]
         for f in range(n_blocks):
-            if sums.scale[f] < SMALLEST_SCALE:
+            if sums.scale[f] < LEAST_SCALE:
                 for c in range(len(span_of)):
                     if owner[span_of[c]] == f:
                         total[c] *= sums.scale[f]

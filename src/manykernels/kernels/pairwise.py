@@ -15,7 +15,7 @@ from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import additive_chi2_kernel
 
 from manykernels.base.arrays import Selection, Values
-from manykernels.hot.values import add_values
+from manykernels.hot.curves import add_values
 
 if TYPE_CHECKING:
     from manykernels.kernels.feature_group import FeatureGroup, TableRows

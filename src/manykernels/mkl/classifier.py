@@ -46,7 +46,7 @@ from manykernels.mkl.stream import (
 )
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Epoch, Problem, SolveResult
-from manykernels.solvers.budget import Budget
+from manykernels.solvers.online import Budget
 from manykernels.targets import Labels
 from manykernels.targets.labels import check_same_classes, first_classes
 

@@ -19,10 +19,9 @@ from manykernels.mkl.calibration import fit_temperature
 from manykernels.mkl.models.model import BlockModel, Model, SupportLabels
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Epoch, InterruptedFitWarning, Problem
-from manykernels.solvers.budget import Budget
 from manykernels.solvers.loop import relative_gap
+from manykernels.solvers.online import Budget, Stream
 from manykernels.solvers.problem import require_hinge
-from manykernels.solvers.stream import Stream
 from manykernels.targets import Labels
 
 # Objective, gap and temperature are evaluated on so many of the newest rows.

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manykernels.base.arrays import Array
-from manykernels.hot.prox import KINDS, TermCodes
+from manykernels.hot.prox import TERM_KINDS, TermCodes
 from manykernels.norms.group import p_norm
 from manykernels.norms.prox import (
     prox_elastic_net,
@@ -164,7 +164,7 @@ def term_codes(terms: Sequence[Term], n_blocks: int) -> TermCodes:
     for j, term in enumerate(terms):
         members[j] = term.members(n_blocks)
     return TermCodes(
-        np.array([KINDS.index(term.kind) for term in terms], np.int64),
+        np.array([TERM_KINDS.index(term.kind) for term in terms], np.int64),
         np.array([term.weight for term in terms], np.float64),
         np.array([term.exponent for term in terms], np.float64),
         members,

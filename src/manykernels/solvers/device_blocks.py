@@ -15,19 +15,18 @@ from manykernels.banks.device_kernels import DeviceKernels
 from manykernels.base.arrays import Array, Index
 from manykernels.device.base import DeviceArray, HingeBlocks
 from manykernels.hot.dual import (
-    best_stretch,
+    best_multiple,
     block_steps,
     frozen_values,
     violations,
 )
 
-FEW_ROWS = 2048  # whose combined kernel may as well travel
-BLOCK = 1024  # rows solved for at a time
-WORTHWHILE = 0.6  # of the block's largest violation: smaller ones wait
+HOST_ROWS = 2048  # whose combined kernel may as well travel to the host
+BLOCK_ROWS = 1024  # solved for at a time
+STEP_SHARE = 0.6  # of the block's largest violation: smaller ones wait
 BLOCK_SWEEPS = 2
-MOST_BLOCKS = 1000  # between two looks at the gap in float64
-LOOK = 8  # blocks between two looks at the gap
-ROUGHLY = 1e-3  # precision of a multiple of the model
+MAX_BLOCKS = 1000  # between two evaluations of the gap in float64
+BLOCKS_PER_CHECK = 8  # blocks between two evaluations of the gap
 
 
 class DeviceBlocks:
@@ -47,10 +46,10 @@ class DeviceBlocks:
         shape = kernels.n_rows, kernels.n_rows
         self.matrix: DeviceArray = self.device.empty(shape, kernels.dtype)
         self.compiled: HingeBlocks | None = None
-        self.weights: Array = np.zeros(0)  # there is no combination yet
+        self.weights: Array = np.zeros(0)  # nothing is combined yet
 
     def begin(self, weights: Array) -> None:
-        """A round with these weights; another combination unless they are the same."""
+        """Combine the kernels with these weights, unless they are so already."""
         if np.array_equal(weights, self.weights):
             return
         self.weights = weights
@@ -60,61 +59,58 @@ class DeviceBlocks:
     def scores(self, coef: Array) -> Array:
         """(K coef)' in float64, shape (outputs, rows)."""
         device = self.device
-        there = device.precisely(device.put(coef))
+        device_coef = device.precisely(device.put(coef))
         parts = [
-            device.precisely(device.pick(self.matrix, part)) @ there
+            device.precisely(device.pick(self.matrix, part)) @ device_coef
             for part in self.kernels.parts(slice(0, len(coef)))
         ]
         found = device.get(device.xp.concat(parts))
         return np.ascontiguousarray(found.T, np.float64)
 
-    @property
-    def owners(self) -> Index:
-        """All rows are combined at once: there is nothing to remember."""
-        return np.empty(0, dtype=np.intp)
-
-    def hold(self, rows: Index) -> None:
-        """All rows are there."""
-
     def ascend(self, coef: Array, scores: Array, goal: float) -> int:
         """Improve coef and its scores in place, towards a gap; returns updates."""
         if self.compiled is None:
-            data = self.matrix, self.target, self.bound, coef.shape[1]
-            self.compiled = self.device.hinge_blocks(*data) or self
+            blocks = self.device.hinge_blocks(
+                self.matrix, self.target, self.bound, coef.shape[1]
+            )
+            self.compiled = blocks or self
         updates = self.compiled.blocks(coef, scores, goal)
         scores[:] = self.scores(coef)
         return updates
 
     def blocks(self, coef: Array, scores: Array, goal: float) -> int:
         """The same, with the steps of a block taken on the processor."""
-        updates, here = 0, np.ascontiguousarray(scores.T)
-        for done in range(1, MOST_BLOCKS + 1):
-            index, floor = self._worst(coef, here)
+        updates, by_row = 0, np.ascontiguousarray(scores.T)
+        for done in range(1, MAX_BLOCKS + 1):
+            index, floor = self._worst(coef, by_row)
             before = coef[index]
             after = before.copy()
-            updates += self._solve_block(index, after, here, floor)
+            updates += self._solve_block(index, after, by_row, floor)
             coef[index] = after
-            here += self._products(index, after - before)
-            if done % LOOK == 0 and self._gap(coef, here) <= goal:
+            by_row += self._products(index, after - before)
+            if done % BLOCKS_PER_CHECK == 0 and self._gap(coef, by_row) <= goal:
                 break
         return updates
 
     def _worst(self, coef: Array, scores: Array) -> tuple[Index, float]:
         """Rows of the next block, the worst first, and the least violation to mend."""
         found = violations(self.target, self.bound, coef, scores)
-        size = min(BLOCK, len(found))
+        size = min(BLOCK_ROWS, len(found))
         chosen = np.argpartition(found, len(found) - size)[-size:]
         index = chosen[np.argsort(-found[chosen])]
-        return index, WORTHWHILE * float(found[index[0]])
+        return index, STEP_SHARE * float(found[index[0]])
 
     def _solve_block(
         self, index: Index, coef: Array, scores: Array, floor: float
     ) -> int:
-        device, there = self.device, self.device.put(index)
-        rows = device.pick(self.matrix, there)
-        square = device.get(device.pick(rows, there, axis=1))
-        data = self.target[index], self.bound[index], coef, scores[index]
-        return int(block_steps(square, *data, floor, BLOCK_SWEEPS))
+        device, device_index = self.device, self.device.put(index)
+        rows = device.pick(self.matrix, device_index)
+        square = device.get(device.pick(rows, device_index, axis=1))
+        target, bound = self.target[index], self.bound[index]
+        updates = block_steps(
+            square, target, bound, coef, scores[index], floor, BLOCK_SWEEPS
+        )
+        return int(updates)
 
     def _products(self, index: Index, change: Array) -> Array:
         """K change, where only the rows `index` changed."""
@@ -129,5 +125,5 @@ class DeviceBlocks:
         linear, quadratic = frozen_values(
             self.target, coef, by_output, no_drift, margins
         )
-        _, primal = best_stretch(margins, self.bound, quadratic, ROUGHLY)
+        _, primal = best_multiple(margins, self.bound, quadratic, 1e-3)
         return float((primal - linear + 0.5 * quadratic) / primal)

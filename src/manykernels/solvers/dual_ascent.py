@@ -16,12 +16,11 @@ from manykernels.base.machine import one_blas_thread
 from manykernels.base.stored import Real, Wholes, require_all
 from manykernels.losses.classification import margins
 from manykernels.solvers.interior_point import (
-    MOST_PAIRS,
     InteriorPoint,
-    Pairs,
+    interior_point_work,
     pairs_at_work,
 )
-from manykernels.solvers.levels import LevelSearch, without_smallest
+from manykernels.solvers.levels import LevelSearch, without_small_weights
 from manykernels.solvers.loop import (
     Callback,
     Checkpoint,
@@ -34,34 +33,24 @@ from manykernels.solvers.loop import (
 )
 from manykernels.solvers.problem import Expansion, Problem, require_hinge
 from manykernels.solvers.weights import DualMixture, WeightSearch
-from manykernels.solvers.working_set import Doubt, WorkingSet, most_rows, stretched
+from manykernels.solvers.working_set import (
+    RoundingBound,
+    WorkingSet,
+    best_rescaling,
+    fits_in_memory,
+)
 
-FIRST_GOAL = 0.1  # relative gap asked of the very first round
-UNSOLVED_SHARE = 0.5  # of what the weights leave open: no round need solve more
-ENOUGH = 0.4  # of the tolerance: no frozen problem need be solved more precisely
-LITTLE_OPEN = 0.8  # of the tolerance: weights that leave less open than this will do
-PRECISE = 0.1  # of the gap: what a round may leave unsolved if weights are sensitive
-LEAST = 0.05  # of the tolerance: the most precise that a stuck search asks for
-STUCK = 0.9  # of the last gap: a gap above it is stuck
+FIRST_ROUND_GAP = 0.1  # asked of the very first frozen problem: weights are far off
+HALF_OF_GAP = 0.5  # more precision in one of the gap's two parts would be wasted
+NEARLY_SPARSE_P = 1.04  # between 1 and this, weights react abruptly
 NEAR_MARGIN = 0.3  # rows this close to the margin stay among the working rows
-FINISHED = 0.8  # share of the tolerance at which a working set is solved
-SAMPLE = 0.3  # of the tolerance: gap that ends the work on a sample of the rows,
-ROUGH = 3e-3  # or this one: the weights for all the rows differ more than that
-AT_ONCE = 5  # times the first sample: fewer rows need no sample
-GROWTH = 4.5  # times as many rows, about, in the next sample
-REOPENED = 0.05  # relative gap asked of its first round at p = 1
+SAMPLE_GAP = 3e-3  # ends the work on a sample: weights for all rows differ by more
+SAMPLE_GROWTH = 5  # times as many rows, about, in the next sample
 SETTLED_ROWS = 4000  # samples above that leave the weights nearly as they are
-NEARLY_SPARSE = 1.04  # between 1 and this, weights react abruptly
-ROUND_WORK = 1e5  # multiplications that take as long as a round's Python
-INTERIOR_STEPS = 25  # of the interior-point method, as a rule
-PACKED = 8  # multiplications of a matrix product in the time of one of a sweep
-FLATTERED = 1e-9  # relative difference of objectives that is more than rounding
-MORE_SUPPORT = 1.8  # times as many rows with coefficients, where a sample was solved
-DENSE = 0.7  # working sets above this share of the rows are not worth a copy
-# Share of the coefficients that the lightest rows of a sample have together. Most of
+# Share of the coefficients that the rows with the smallest ones have together. Most of
 # them (on MNIST half of the rows) lose theirs among more rows, and each costs a kernel
 # row.
-LIGHT = 0.2
+SMALL_COEF_SHARE = 0.2
 
 
 @dataclass(frozen=True)
@@ -118,236 +107,196 @@ class DualAscent:
         """Solve to the relative gap `tol`, or until `max_iter` rounds are spent."""
         require_hinge(problem, type(self).__name__)
         start = start or problem.zero()
-        rng = np.random.default_rng(self.random_state)
-        rounds = AscentRounds(problem, start, rng, self)
-        # The products are thin, and BLAS threads would fight with our own.
+        rounds = AscentRounds(problem, start, self)
+        # The products are thin, and BLAS threads would wait for the loops' threads.
         with one_blas_thread():
             result = run(
                 rounds, start, tol=self.tol, callback=callback, checkpoint=checkpoint
             )
+            # A kernel combined in float32 may make a model look better than it is.
             if result.objective != rounds.certified:
-                result = _with_exact_objective(problem, result, self.tol)
+                result = result.with_objective(
+                    problem.objective(result.model), self.tol
+                )
         return replace(result, at_rounding=rounds.at_rounding)
-
-
-def _with_exact_objective(
-    problem: Problem, result: SolveResult, tol: float
-) -> SolveResult:
-    """As it is, unless a kernel combined in float32 flattered the model."""
-    objective = problem.objective(result.model)
-    if objective <= result.objective * (1.0 + FLATTERED):
-        return result
-    bound = result.objective - result.duality_gap
-    return replace(
-        result,
-        objective=objective,
-        duality_gap=objective - bound,
-        converged=relative_gap(objective, bound) <= tol,
-    )
 
 
 class AscentRounds(Resumable):
     """The state of the search: coefficients, weights, and the rows at work."""
 
     remembered = (
-        "coef",
-        "order",
-        "sampled",
-        "rows",
-        "held",
-        "gap",
-        "last_gap",
-        "goal",
-        "done",
-        "updates",
-        "work",
-        "certified",
-        "at_rounding",
-        "rng",
-        "search",
-        "mixture",
+        *("coef", "order", "sampled", "rows", "goal", "done", "updates", "work"),
+        *("certified", "at_rounding", "rng", "search", "mixture"),
     )
 
-    def __init__(
-        self,
-        problem: Problem,
-        start: Expansion,
-        rng: np.random.Generator,
-        solver: DualAscent,
-    ) -> None:
-        self.problem = problem
-        self.rng = rng
-        self.solver = solver
+    def __init__(self, problem: Problem, start: Expansion, solver: DualAscent) -> None:
+        self.problem, self.solver = problem, solver
+        self.rng = np.random.default_rng(solver.random_state)
         unit = start.coef / problem.bound[:, None]
         feasible = problem.loss.make_feasible(unit, problem.target)
-        self.coef = feasible * problem.bound[:, None]
+        self.coef: Array = feasible * problem.bound[:, None]
         self.mixture = DualMixture(problem.norm)
         weights = problem.norm.normalize_weights(start.weights)
-        self.search: LevelSearch | WeightSearch
-        if problem.norm.p == 1.0:
-            self.search = LevelSearch(weights, self.mixture)
-        else:
-            self.search = WeightSearch(problem.norm, weights)
-        self.gap = np.inf  # relative, on the working rows
-        self.last_gap = np.inf  # of the round before
-        self.goal = FIRST_GOAL  # relative gap asked of the next frozen problem
+        sparse = problem.norm.p == 1.0
+        self.search: LevelSearch | WeightSearch = (
+            LevelSearch(weights, self.mixture)
+            if sparse
+            else WeightSearch(problem.norm, weights)
+        )
+        self.goal = FIRST_ROUND_GAP  # relative gap asked of the next frozen problem
         self.done = 0  # rounds
         self.updates = 0  # since the last iterate
-        self.order = rng.permutation(problem.n_rows)  # samples are its beginnings
-        self.sampled = problem.n_rows  # rows among which the working rows were chosen
         self.work = 0.0  # multiplications of the sweeps
         self.certified = np.inf  # the smallest objective in float64, from the kernels
         self.at_rounding = False  # whether the kernel values allow no smaller gap
+        self.order = self.rng.permutation(problem.n_rows)  # samples are its beginnings
+        self.sampled = problem.n_rows  # rows among which the working rows were chosen
         self.rows = self._first_rows()
-        self.held: Index = np.empty(0, dtype=np.intp)  # combined rows that still serve
-        self.doubt = Doubt(problem.bank)
-        self._work: WorkingSet | None = None
-        if problem.norm.p == 1.0 and self.coef.any():
+        self.rounding = RoundingBound(problem.bank)
+        self._working_set: WorkingSet | None = None
+        if sparse and self.coef.any():
             self._bound_by_start()
 
-    def _bound_by_start(self) -> None:
-        """The start's own bound: at p = 1 a round's point has a worse one."""
-        own = np.take_along_axis(self.coef, self.problem.target[:, None], axis=1)
-        norms = block_norms(self.problem.bank, self.coef)
-        longest = self.doubt.longer(self.coef, norms)
-        self.mixture.add(self.coef, float(own.sum()), longest)
-
     def iterates(self) -> Iterator[Iterate | None]:
-        """One item a round: an iterate for all the rows, None for a working set.
-
-        A round solves the frozen problem, measures, and prepares the next one.
-        """
-        most, n_rows = self.solver.max_iter, self.problem.n_rows
-        while self.done < most and not self.at_rounding:
+        """One item a round: an iterate for all the rows, None for a working set."""
+        problem, solver, n_rows = self.problem, self.solver, self.problem.n_rows
+        while self.done < solver.max_iter and not self.at_rounding:
             self.done += 1
-            work = self._work = self._work or self._working_set()
-            pairs = self._solve(work)
+            work = self._working_rows()
+
+            # 1) Solve the problem with frozen weights: by sweeps, or by the
+            #    interior-point method, which finds its own weights.
+            at_once = self._solve_frozen(work)
             weights = self.search.weights
             norms = block_norms(work.bank, work.coef)
             self.coef[self.rows] = work.coef
-            self.last_gap = self.gap
-            stretch = self._measure(work, weights, norms)
-            # Unsolved means that sweeps will not do, and what was solved at once is as
-            # good as it gets.
-            at_once = pairs is not None
-            solved = self.gap <= self._enough() or not work.solved or at_once
-            seen, iterate, scores = self._next_sample(), None, None
-            ready = solved and len(seen) == n_rows and not self._may_take_all()
-            if self.done == most or ready:
+
+            # 2) Measure the gap with the losses of the working rows.
+            value = problem.norm.value(weights * norms)
+            multiple, primal = best_rescaling(
+                work.scores.T, work.target, work.bound, value
+            )
+            upper_norms = work.rounding.upper_norms(work.coef, norms)
+            dual = self.mixture.add(self.coef, work.values.linear, upper_norms)
+            gap, enough = relative_gap(primal, dual), self._gap_to_reach()
+            # What sweeps cannot solve, or what was solved at once, stays as it is.
+            solved = gap <= enough or at_once or not work.solved
+
+            # 3) Once the rows are solved, score the next sample; the last one is all
+            #    the rows, whose scores certify the model.
+            iterate, scores, sample = None, None, self._next_sample()
+            whole = len(sample) == n_rows and not self._may_take_all()
+            if (solved and whole) or self.done == solver.max_iter:
                 iterate, scores = self._certify(weights, norms)
                 self.certified = min(self.certified, iterate.objective)
-            elif solved and len(seen) < n_rows:
-                scores = self.problem.bank.scores_at(seen, self.coef, weights)
+            elif solved and len(sample) < n_rows:
+                scores = problem.bank.scores_at(sample, self.coef, weights)
             elif len(self.rows) == n_rows:
-                iterate = self._iterate(weights, work.scores.T, norms, stretch)
-            self._prepare(work, norms, solved)
-            if solved and self.done < most:
+                iterate = self._iterate(weights, work.scores.T, norms, multiple)
+
+            # 4) Choose the next weights, and how precisely to solve with them.
+            unsolved = relative_gap(work.values.primal, work.values.dual)
+            next_goal = HALF_OF_GAP * max(gap - unsolved, enough)
+            if 1.0 < problem.norm.p < NEARLY_SPARSE_P:
+                next_goal = 0.1 * max(gap, solver.tol)
+            self.goal = min(self.goal, next_goal)
+            self.search.step(norms, work.values.dual, work.values.primal)
+
+            # 5) Go on with the rows of the next sample that are near the margin, or
+            #    with all the rows.
+            if solved and self.done < solver.max_iter:
                 if scores is None:
                     iterate = self._take_all(work)
                 else:
-                    self._change_rows(seen, scores)
+                    self._change_rows(sample, scores)
             self.updates = self.updates if iterate is None else 0
-            self.at_rounding = pairs is not None and self._all_there_are(pairs)
             del work  # its kernel makes room for that of the next set
             yield iterate
-
-    def _working_set(self) -> WorkingSet:
-        # Small samples settle the weights: few rounds are left for large ones.
-        brief = len(self.rows) > SETTLED_ROWS
-        work = WorkingSet(self.problem, self.rows, self.coef, self.rng, brief)
-        if len(self.held):
-            work.hold(self.held, self.search.weights)
-        return work
-
-    def _solve(self, work: WorkingSet) -> Pairs | None:
-        """The frozen problem by sweeps, or with its weights where sweeps cost more.
-
-        Returns the pairs of rows and outputs that were solved for at once, if any.
-        """
-        pairs = pairs_at_work(work) if self.work > self._work_at_once(work) else None
-        if pairs is None:
-            updates = work.ascend(self.search.weights, self.goal)
-            self.updates += updates
-            more = updates * len(work.target) + ROUND_WORK
-            self.work += more if work.solved else np.inf
-            return None
-        goal = ENOUGH * self.solver.tol
-        found = InteriorPoint(work, self.problem.norm, pairs).solve(goal)
-        work.adopt(found.coef, found.weights)
-        work.solved, self.search.weights = True, found.weights
-        return pairs
-
-    def _work_at_once(self, work: WorkingSet) -> float:
-        """Multiplications of the interior-point method, in the time of a sweep's."""
-        n_rows, n_outputs = work.coef.shape
-        n_pairs = min(n_rows * (n_outputs - 1), MOST_PAIRS)
-        step = n_pairs**3 / 3.0 + n_rows**2 * work.bank.n_blocks * (n_outputs + 1)
-        return float(INTERIOR_STEPS * (step / PACKED + 3.0 * ROUND_WORK))
-
-    def _all_there_are(self, pairs: Pairs) -> bool:
-        return len(pairs.row) == self.coef.size - len(self.coef)
 
     def restore(self, state: State) -> None:
         """Go on from an earlier state; the working set's kernel is made anew."""
         rows = state["rows"]
         Wholes(None, low=0, below=self.problem.n_rows).check("rows", rows, {})
         require_all("the search", {"rows": np.all(rows[:-1] < rows[1:])})
-        held = state["held"]
-        Wholes(None, low=0, below=len(rows)).check("held", held, {})
-        require_all("the search", {"held rows": len(np.unique(held)) == len(held)})
-        self.rows, self.held = rows, held
+        self.rows = rows
         super().restore(state)
         Real(0.0, above=True).check("goal", self.goal, {})
-        self._work = None
+        self._working_set = None
 
-    def _measure(self, work: WorkingSet, weights: Array, norms: Array) -> float:
-        """The gap with the losses of the working rows; the model's best multiple."""
-        value = self.problem.norm.value(weights * norms)
-        stretch, primal = stretched(work.scores.T, work.target, work.bound, value)
-        longest = work.doubt.longer(work.coef, norms)
-        dual = self.mixture.add(self.coef, work.sums.linear, longest)
-        self.gap = relative_gap(primal, dual)
-        return stretch
+    # --- one frozen problem -----------------------------------------------------------
+
+    def _working_rows(self) -> WorkingSet:
+        if self._working_set is None:
+            # Few rounds are left for large samples: values need not be stored.
+            brief = len(self.rows) > SETTLED_ROWS
+            self._working_set = WorkingSet(
+                self.problem, self.rows, self.coef, self.rng, brief
+            )
+        return self._working_set
+
+    def _solve_frozen(self, work: WorkingSet) -> bool:
+        """Solve the frozen problem; whether it was solved with its weights at once."""
+        all_pairs = self.coef.size - len(self.coef)
+        costly = self.work > interior_point_work(work)
+        pairs = pairs_at_work(work) if costly else None
+        if pairs is None:
+            updates = work.ascend(self.search.weights, self.goal)
+            self.updates += updates
+            self.work += updates * len(work.target) if work.solved else np.inf
+            return False
+        goal = HALF_OF_GAP * self.solver.tol
+        found = InteriorPoint(work, self.problem.norm, pairs).solve(goal)
+        work.adopt(found.coef, found.weights)
+        work.solved, self.search.weights = True, found.weights
+        self.at_rounding = len(pairs.row) == all_pairs
+        return True
+
+    def _gap_to_reach(self) -> float:
+        """The gap that ends the work on these rows; samples only give a start."""
+        tol = self.solver.tol
+        if self.sampled < self.problem.n_rows:
+            return max(SAMPLE_GAP, HALF_OF_GAP * tol)
+        return tol
+
+    # --- certificates -----------------------------------------------------------------
+
+    def _bound_by_start(self) -> None:
+        """Keep the start's own bound: at p = 1 a round's point has a worse one."""
+        target = self.problem.target[:, None]
+        linear = float(np.take_along_axis(self.coef, target, axis=1).sum())
+        norms = block_norms(self.problem.bank, self.coef)
+        self.mixture.add(self.coef, linear, self.rounding.upper_norms(self.coef, norms))
 
     def _certify(self, weights: Array, norms: Array) -> tuple[Iterate, Array]:
         """The certificate: float64, from the kernels, on all rows; and the scores."""
-        scores = self._all_scores(weights)
-        candidates = [(weights, scores)]
-        if self.problem.norm.p == 1.0 and self.sampled == self.problem.n_rows:
-            candidates = self._sparsest_first(weights, scores)
+        problem, scores = self.problem, self._all_scores(weights)
+        candidates, fewer = [(weights, scores)], weights
+        if problem.norm.p == 1.0 and self.sampled == problem.n_rows:
+            fewer = without_small_weights(weights)
+        if np.count_nonzero(fewer) < np.count_nonzero(weights):
+            # Scores are linear in the weights: those of what is left out are taken off.
+            rest = scores - problem.bank.scores(self.coef, weights - fewer)
+            scale = 1.0 / fewer.sum()
+            candidates.insert(0, (scale * fewer, scale * rest))
         for candidate, scores in candidates:
-            value = self.problem.norm.value(candidate * norms)
+            value = problem.norm.value(candidate * norms)
             # What was taken off has left its rounding behind.
-            doubt = self.doubt.of_margins(self.coef, np.maximum(candidate, weights))
-            stretch, _ = stretched(
-                scores, self.problem.target, self.problem.bound, value, doubt
+            rounding = self.rounding.on_margins(
+                self.coef, np.maximum(candidate, weights)
             )
-            iterate = self._iterate(candidate, scores, norms, stretch)
+            multiple, _ = best_rescaling(
+                scores, problem.target, problem.bound, value, rounding
+            )
+            iterate = self._iterate(candidate, scores, norms, multiple)
             gap = relative_gap(iterate.objective, iterate.dual_bound)
             if gap <= self.solver.tol:
                 break
-        stretched_scores = partial(np.multiply, stretch, scores)
-        return replace(iterate, scores=stretched_scores), scores
-
-    def _sparsest_first(
-        self, weights: Array, scores: Array
-    ) -> list[tuple[Array, Array]]:
-        """Weights without the smallest ones, and their scores, for a few kernels more.
-
-        Scores are linear in the weights: those of what is left out are taken off.
-        """
-        found = [(weights, scores)]
-        left = weights
-        for fewer in without_smallest(weights):
-            scores = scores - self.problem.bank.scores(self.coef, left - fewer)
-            scale = 1.0 / fewer.sum()
-            found.append((scale * fewer, scale * scores))
-            left = fewer
-        return found[::-1]
+        rescaled = partial(np.multiply, multiple, scores)
+        return replace(iterate, scores=rescaled), scores
 
     def _all_scores(self, weights: Array) -> Array:
         """Scores of all rows, from values that the working set holds where it can."""
-        bank, work = self.problem.bank, self._work
+        bank, work = self.problem.bank, self._working_set
         if work is None or not bank.computes_anew or weights is not work.kernel.weights:
             return bank.scores(self.coef, weights)
         scores = np.empty(self.coef.shape)
@@ -357,63 +306,23 @@ class AscentRounds(Resumable):
         return scores
 
     def _iterate(
-        self, weights: Array, scores: Array, norms: Array, stretch: float
+        self, weights: Array, scores: Array, norms: Array, multiple: float
     ) -> Iterate:
         lengths = weights * norms
         return Iterate(
-            objective=self.problem.primal_value(stretch * scores, stretch * lengths),
+            objective=self.problem.primal_value(multiple * scores, multiple * lengths),
             dual_bound=self.problem.reg * self.mixture.value,
             updates=self.updates,
-            snapshot=partial(Expansion, stretch * self.coef, weights),
+            snapshot=partial(Expansion, multiple * self.coef, weights),
             dual_snapshot=partial(np.asarray, self.mixture.coef),
         )
 
-    def _prepare(self, work: WorkingSet, norms: Array, solved: bool) -> None:
-        """The next weights, and how precisely to solve with them.
-
-        Where only coefficients are missing, the kernel that is combined already serves
-        once more: to combine all rows anew takes longer than the missing sweeps.
-        """
-        unsolved = relative_gap(work.sums.primal, work.sums.dual)
-        left_open, enough = self.gap - unsolved, self._enough()
-        if not solved and left_open < LITTLE_OPEN * enough:
-            self.goal = min(self.goal, UNSOLVED_SHARE * (enough - left_open))
-            self.held = work.kernel.owners
-            return
-        self.held = np.empty(0, dtype=np.intp)
-        self.goal = min(self.goal, self._next_goal(left_open))
-        self.search.step(norms, work.sums.dual, work.sums.primal)
-
-    def _next_goal(self, left_open: float) -> float:
-        """How precisely to solve the next frozen problem.
-
-        Half of what the weights leave open, or the little that is left to the end.
-        Fixed points near p = 1 are too sensitive for that. A gap that hardly falls
-        may be waiting for more precision.
-        """
-        tol = self.solver.tol
-        if 1.0 < self.problem.norm.p < NEARLY_SPARSE:
-            return PRECISE * max(self.gap, tol)
-        goal = max(UNSOLVED_SHARE * left_open, ENOUGH * self._enough())
-        if self.gap > STUCK * self.last_gap:
-            goal = min(goal, max(UNSOLVED_SHARE * self.goal, LEAST * tol))
-        return goal
-
-    def _enough(self) -> float:
-        """The gap that ends the work on these rows.
-
-        Rows outside the working set may add to the gap, so it leaves them room;
-        samples only give a start.
-        """
-        tol = self.solver.tol
-        if self.sampled < self.problem.n_rows:
-            return max(ROUGH, SAMPLE * tol)
-        return tol if len(self.rows) == self.problem.n_rows else FINISHED * tol
+    # --- the rows at work -------------------------------------------------------------
 
     def _first_rows(self) -> Index:
-        """A sample and the support of the start."""
+        """A sample and the support of the start; all rows if they are few."""
         n_rows, most = self.problem.n_rows, self.problem.bank.max_combined_rows
-        if n_rows <= min(AT_ONCE * self.solver.subset, most):
+        if n_rows <= min(SAMPLE_GROWTH * self.solver.subset, most):
             return np.arange(n_rows)
         support = support_of(self.coef)
         if len(support) + self.solver.subset > most:
@@ -424,17 +333,18 @@ class AscentRounds(Resumable):
     def _next_sample(self) -> Index:
         """The next larger sample, in equal steps of the logarithm up to all rows."""
         ratio = self.problem.n_rows / self.sampled
-        steps = max(1, round(np.log(ratio) / np.log(GROWTH)))
+        steps = max(1, round(np.log(ratio) / np.log(SAMPLE_GROWTH)))
         return np.sort(self.order[: round(self.sampled * ratio ** (1.0 / steps))])
 
     def _may_take_all(self) -> bool:
         """Whether all rows may work at once after a sample.
 
-        What this takes in memory depends on how many of them will have coefficients.
+        What this takes in memory depends on how many of them will have coefficients:
+        up to twice as many as in the sample.
         """
-        expected = int(MORE_SUPPORT * len(support_of(self.coef)))
-        most = most_rows(self.problem.bank, expected)
-        return self.sampled < self.problem.n_rows <= most
+        n_rows = self.problem.n_rows
+        expected = min(2 * len(support_of(self.coef)), n_rows)
+        return self.sampled < n_rows and fits_in_memory(self.problem.bank, expected)
 
     def _take_all(self, sample: WorkingSet) -> Iterate:
         """Go on with all the rows, whose scores come with what their sweeps need.
@@ -442,68 +352,55 @@ class AscentRounds(Resumable):
         That is one pass over the kernels less than to choose rows by their scores, and
         later to certify those left out.
         """
-        self.coef = without_light(self.coef)
+        self.coef = without_small_coef(self.coef)
         # The sample has the values that these need, fewer and side by side.
         norms = block_norms(sample.bank, self.coef[self.rows])
         self._begin(np.arange(self.problem.n_rows), self.problem.n_rows)
-        weights = self.search.weights
-        work = self._work = self._working_set()
+        weights, work = self.search.weights, self._working_rows()
         work.adopt(self.coef, weights)
         value = self.problem.norm.value(weights * norms)
-        stretch, _ = stretched(work.scores.T, work.target, work.bound, value)
-        return self._iterate(weights, work.scores.T, norms, stretch)
+        multiple, _ = best_rescaling(work.scores.T, work.target, work.bound, value)
+        return self._iterate(weights, work.scores.T, norms, multiple)
 
-    def _change_rows(self, seen: Index, scores: Array) -> None:
-        """Go on with the support and the rows seen whose margin is small."""
-        n_rows, most = self.problem.n_rows, self.problem.bank.max_combined_rows
-        support = support_of(self.coef)
-        distance = np.full(n_rows, np.inf)
-        distance[seen] = margins(scores, self.problem.target[seen]) - 1.0
+    def _change_rows(self, sample: Index, scores: Array) -> None:
+        """Go on with the support and the rows of a sample whose margin is small."""
+        most, support = self.problem.bank.max_combined_rows, support_of(self.coef)
+        distance = np.full(self.problem.n_rows, np.inf)
+        distance[sample] = margins(scores, self.problem.target[sample]) - 1.0
         distance[support] = np.inf
         near = np.flatnonzero(distance < NEAR_MARGIN)
-        room = most - len(support)
-        if len(near) > room:
-            near = near[np.argsort(distance[near])[: max(room, 0)]]
-        rows = np.union1d(support, near)
-        if len(rows) > DENSE * n_rows and most == n_rows:
-            rows = np.arange(n_rows)
-        if room < 0:
-            self._give_up(len(support))
-        self._begin(rows, len(seen))
+        if len(support) > most:
+            self.done = self.solver.max_iter
+            warnings.warn(
+                f"The solver must hold a combined kernel of {len(support)} support "
+                f"rows, and memory allows {most}; raise memory_limit or lower C; the "
+                "best model so far was kept.",
+                UserWarning,
+                stacklevel=2,
+            )
+        nearest = near[np.argsort(distance[near])]
+        rows = nearest[: max(most - len(support), 0)]
+        self._begin(np.union1d(support, rows), len(sample))
 
     def _begin(self, rows: Index, sampled: int) -> None:
         """Go on with these rows."""
         self.rows, self.sampled = rows, sampled
-        self.held = np.empty(0, dtype=np.intp)
-        self._work = None
-        self.gap = np.inf
-        sparse = self.problem.norm.p == 1.0
-        self.goal = max(self.goal, REOPENED if sparse else ENOUGH * self._enough())
+        self._working_set = None
+        self.goal = max(self.goal, HALF_OF_GAP * self._gap_to_reach())
         self.search.restart()
 
-    def _give_up(self, n_support: int) -> None:
-        """End with what there is: the support's combined kernel does not fit."""
-        self.done = self.solver.max_iter
-        warnings.warn(
-            f"The solver must hold a combined kernel of {n_support} support rows, and "
-            f"memory allows {self.problem.bank.max_combined_rows}; raise memory_limit "
-            "or lower C; the best model so far was kept.",
-            UserWarning,
-            stacklevel=2,
-        )
 
-
-def without_light(coef: Array) -> Array:
-    """Coefficients without those of the lightest rows.
+def without_small_coef(coef: Array) -> Array:
+    """Coefficients without those of the rows whose coefficients are smallest.
 
     Examples
     --------
-    >>> without_light(np.array([[0.5, -0.5], [0.1, -0.1], [0.0, 0.0]])).tolist()
+    >>> without_small_coef(np.array([[0.5, -0.5], [0.1, -0.1], [0.0, 0.0]])).tolist()
     [[0.5, -0.5], [0.0, 0.0], [0.0, 0.0]]
     """
-    weight = np.abs(coef).sum(axis=1)
-    order = np.argsort(weight)
-    light = order[np.cumsum(weight[order]) < LIGHT * weight.sum()]
+    size = np.abs(coef).sum(axis=1)
+    order = np.argsort(size)
+    small = order[np.cumsum(size[order]) < SMALL_COEF_SHARE * size.sum()]
     left = coef.copy()
-    left[light] = 0.0
+    left[small] = 0.0
     return left

@@ -24,19 +24,22 @@ from scipy.linalg import cho_factor, cho_solve
 from manykernels.base.arrays import Array, Index
 from manykernels.norms.group import LpGroupNorm
 from manykernels.solvers.loop import relative_gap
-from manykernels.solvers.working_set import WorkingSet, stretched
+from manykernels.solvers.working_set import WorkingSet, best_rescaling
 
-MOST_PAIRS = 2000  # a step on so many takes about a second
-NEAR_MARGIN = 1.1  # pairs with a margin below it stay, where there are too many
-STEPS = 100  # most need 10 to 40
-TO_THE_EDGE = 0.99  # of the way to the nearest bound
-LEAST_CENTERED = 1e-6  # share of the last product at which the next one aims, at least
+MAX_PAIRS = 2000  # a step on so many takes about a second
+INTERIOR_STEPS = 100  # most need 10 to 40
+BOUNDARY_SHARE = 0.99  # of the way to the nearest bound, that a step may go
+LEAST_CENTERING = 1e-6  # share of the last product at which the next one aims, at least
 FIRST_SLACK = 0.1  # of the largest violation: how far inside the multipliers start
-STILL_ENOUGH = 2.0  # times the goal: what a gap may become as coefficients are dropped
-ROUNDING = (0.0, 1e-14, 1e-12, 1e-10)  # added to a unit diagonal until it has a root
+ROOT_JITTERS = (
+    0.0,
+    1e-14,
+    1e-12,
+    1e-10,
+)  # tried on a unit diagonal
 
 
-class Solution(NamedTuple):
+class InteriorSolution(NamedTuple):
     """Coefficients and kernel weights, and the relative gap between their values."""
 
     coef: Array
@@ -80,16 +83,26 @@ class Pairs:
         return matrix
 
 
+def interior_point_work(work: WorkingSet) -> float:
+    """Multiplications of the method on a working set, in the time of a sweep's.
+
+    Some 25 steps; a matrix product does 8 multiplications in the time of one of a
+    sweep, and a step's Python takes as long as 400,000 of them.
+    """
+    n_rows, n_outputs = work.coef.shape
+    n_pairs = min(n_rows * (n_outputs - 1), MAX_PAIRS)
+    step = n_pairs**3 / 3.0 + n_rows**2 * work.bank.n_blocks * (n_outputs + 1)
+    return float(3.0 * step + 1e7)
+
+
 def pairs_at_work(work: WorkingSet) -> Pairs | None:
     """All pairs, or those near the margin; None where they are too many."""
     chosen = np.arange(len(work.scores)) != work.target[:, None]
-    if np.count_nonzero(chosen) > MOST_PAIRS:
+    if np.count_nonzero(chosen) > MAX_PAIRS:
         rows = np.arange(len(work.target))
         gaps = work.scores[work.target, rows][:, None] - work.scores.T
-        chosen &= (work.coef != 0.0) | (gaps < NEAR_MARGIN)
-    return (
-        Pairs(chosen, work.target) if np.count_nonzero(chosen) <= MOST_PAIRS else None
-    )
+        chosen &= (work.coef != 0.0) | (gaps < 1.1)  # near the margin
+    return Pairs(chosen, work.target) if np.count_nonzero(chosen) <= MAX_PAIRS else None
 
 
 class InteriorPoint:
@@ -103,15 +116,15 @@ class InteriorPoint:
         self._kernel = np.empty((len(work.target), len(work.target)))
         self._begin()
 
-    def solve(self, goal: float) -> Solution:
+    def solve(self, goal: float) -> InteriorSolution:
         """The first iterate whose relative gap is at most `goal`, else the best."""
         # Where numbers leave the range of float64 the search ends.
         with np.errstate(all="ignore"):
             return self._solve(goal)
 
-    def _solve(self, goal: float) -> Solution:
+    def _solve(self, goal: float) -> InteriorSolution:
         best = self._solution()
-        for _ in range(STEPS):
+        for _ in range(INTERIOR_STEPS):
             if best.gap <= goal:
                 return self._without_idle(best, goal)
             if not self._step():
@@ -120,7 +133,7 @@ class InteriorPoint:
             best = here if here.gap < best.gap else best
         return best
 
-    def _without_idle(self, found: Solution, goal: float) -> Solution:
+    def _without_idle(self, found: InteriorSolution, goal: float) -> InteriorSolution:
         """Zero where the own margin would not miss the coefficient, if that will do.
 
         Inside the bounds no coefficient is zero, but few rows should be support.
@@ -128,21 +141,21 @@ class InteriorPoint:
         b, low = (v[: self.cuts[0]] for v in (self.x, self.y))
         own = 2.0 * np.diagonal(self.kernel())[self.pairs.row]
         self.x[: self.cuts[0]] = np.where(own * b < low, 0.0, b)
-        self._look()
+        self._evaluate()
         sparse = self._solution()
-        return sparse if sparse.gap <= STILL_ENOUGH * goal else found
+        return sparse if sparse.gap <= 2.0 * goal else found
 
     def _begin(self) -> None:
         """Uniform shares; coefficients of the best length between 0 and the bounds."""
         pairs, n_blocks = self.pairs, self.work.bank.n_blocks
         b = 0.5 * (self.limit / np.bincount(pairs.place))[pairs.place]
         self.x = np.concatenate([b, self.limit, np.full(n_blocks, 1.0 / n_blocks)])
-        self._look()
+        self._evaluate()
         length = b.sum() / max(float(self.weights @ self.squares), np.finfo(float).tiny)
         b = min(1.0, length) * b
         self.x[: len(b)] = b
         self.x[len(b) : self.cuts[1]] -= pairs.totals(b)
-        self._look()
+        self._evaluate()
         losses = 1.0 - self.margins
         multiplier = np.zeros(len(pairs.rows))
         np.maximum.at(multiplier, pairs.place, losses)
@@ -154,8 +167,8 @@ class InteriorPoint:
         self.level = float(slopes.max()) + product * n_blocks / len(self.x)
         self.y = np.concatenate([of_pairs, multiplier, self.level - slopes])
 
-    def _look(self) -> None:
-        """What kernels say about the present point."""
+    def _evaluate(self) -> None:
+        """Scores, norms and margins at the present point."""
         b, _, shares = np.split(self.x, self.cuts)
         bank, self.coef = self.work.bank, self.pairs.coef(b)
         self.weights = shares**self.power
@@ -166,14 +179,16 @@ class InteriorPoint:
         self.scores = np.tensordot(self.weights, self.products, 1)
         self.margins = self.pairs.margins(self.scores)
 
-    def _solution(self) -> Solution:
+    def _solution(self) -> InteriorSolution:
         work, theta = self.work, np.sqrt(self.squares)
         value = self.norm.value(self.weights * theta)
-        doubt = work.doubt.of_margins(self.coef, self.weights)
-        _, primal = stretched(self.scores.T, work.target, work.bound, value, doubt)
-        longest = work.doubt.longer(self.coef, theta)
-        dual = float(self.x[: self.cuts[0]].sum()) - self.norm.dual_value(longest)
-        return Solution(self.coef, self.weights, relative_gap(primal, dual))
+        rounding = work.rounding.on_margins(self.coef, self.weights)
+        _, primal = best_rescaling(
+            self.scores.T, work.target, work.bound, value, rounding
+        )
+        upper_norms = work.rounding.upper_norms(self.coef, theta)
+        dual = float(self.x[: self.cuts[0]].sum()) - self.norm.dual_value(upper_norms)
+        return InteriorSolution(self.coef, self.weights, relative_gap(primal, dual))
 
     def _step(self) -> bool:
         """One step of predictor and corrector; False where rounding forbids it."""
@@ -183,18 +198,18 @@ class InteriorPoint:
             dx, dy = system.direction(-products)
             length = self._longest(dx, dy)
             after = (self.x + length * dx) @ (self.y + length * dy)
-            share = max((after / products.sum()) ** 3, LEAST_CENTERED)
+            share = max((after / products.sum()) ** 3, LEAST_CENTERING)
             aim = share * products.mean() - products - dx * dy
             dx, dy = system.direction(aim)
         except np.linalg.LinAlgError:
             return False
         if not (np.isfinite(dx).all() and np.isfinite(dy).all()):
             return False
-        length = TO_THE_EDGE * self._longest(dx, dy)
+        length = BOUNDARY_SHARE * self._longest(dx, dy)
         self.x, self.y = self.x + length * dx, self.y + length * dy
         self.level += length * system.level
         self.x[self.cuts[1] :] /= self.x[self.cuts[1] :].sum()
-        self._look()
+        self._evaluate()
         return True
 
     def _longest(self, dx: Array, dy: Array) -> float:
@@ -250,7 +265,7 @@ class NewtonSystem:
         """Cholesky's factor of the matrix with a unit diagonal."""
         self.scale = 1.0 / np.sqrt(np.diagonal(matrix))
         matrix *= np.multiply.outer(self.scale, self.scale)
-        for extra in ROUNDING:
+        for extra in ROOT_JITTERS:
             try:
                 ridge = extra * np.eye(len(matrix))
                 self.root = cho_factor(matrix + ridge, lower=True, check_finite=False)

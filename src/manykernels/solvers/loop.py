@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import time
 import warnings
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from manykernels.base.arrays import Array
+from manykernels.base.machine import one_blas_thread
 from manykernels.base.quoted import quoted_error
-from manykernels.solvers.problem import Expansion
+from manykernels.solvers.problem import Expansion, Problem
 
 State = dict[str, Any]  # numbers, text, arrays, and lists and dicts of them
 
-HARDLY = 0.9  # of an earlier gap: one above it is hardly better
+STALLED_SHARE = 0.9  # of an earlier gap: one above it is no progress
 
 
 class Epoch(NamedTuple):
@@ -55,13 +56,13 @@ class Iterate:
 
 
 Callback = Callable[[Epoch], object]
-# What code runs into that follows a state which no search has written.
-MISLED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-LARGEST = 1e100  # in a state: squares of larger numbers are no numbers
-IMPROVEMENT = 1e-4  # relative, of the objective: less counts as none
+# Errors of code that follows a state which no search has written.
+BAD_STATE_ERRORS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+MAX_STATE_VALUE = 1e100  # squares of larger numbers are no numbers
+OBJECTIVE_RTOL = 1e-4  # a smaller improvement counts as none
 
 
-class Search(Protocol):
+class SearchRounds(Protocol):
     """What a solver does round by round, and all it must remember between rounds."""
 
     def iterates(self) -> Iterator[Iterate | None]:
@@ -111,6 +112,13 @@ class SolveResult:
         """Duality gap divided by the objective."""
         return relative_gap(self.objective, self.objective - self.duality_gap)
 
+    def with_objective(self, objective: float, tol: float) -> SolveResult:
+        """The same model with its objective computed more precisely."""
+        bound = self.objective - self.duality_gap
+        converged = relative_gap(objective, bound) <= tol
+        gap = max(objective - bound, 0.0)
+        return replace(self, objective=objective, duality_gap=gap, converged=converged)
+
 
 class InterruptedFitWarning(UserWarning):
     """A fit was stopped by the user; the best model so far was kept.
@@ -130,19 +138,18 @@ class InterruptedFitWarning(UserWarning):
     """
 
 
-class Ended(Protocol):
-    """What every search returns, of whatever sort."""
+class Interruptible(Protocol):
+    """A result that says whether the user ended the search."""
 
     @property
-    def interrupted(self) -> bool:
-        """Whether the user ended it."""
+    def interrupted(self) -> bool: ...
 
 
-AnyResult = TypeVar("AnyResult", bound=Ended)
+AnyResult = TypeVar("AnyResult", bound=Interruptible)
 
 
 def require_whole(result: AnyResult) -> AnyResult:
-    """The result of one part of something larger, all of which Ctrl-C ends."""
+    """Return the result of a part; raise KeyboardInterrupt if it was interrupted."""
     if result.interrupted:
         raise KeyboardInterrupt
     return result
@@ -156,7 +163,7 @@ def relative_gap(objective: float, dual_bound: float) -> float:
 
 
 def has_stalled(gaps: Sequence[float], patience: int) -> bool:
-    """Whether the last few gaps are hardly better than the best before them.
+    """Whether the last few gaps are no better than the best before them.
 
     Examples
     --------
@@ -164,7 +171,7 @@ def has_stalled(gaps: Sequence[float], patience: int) -> bool:
     (True, False)
     """
     recent, earlier = gaps[-patience:], gaps[:-patience]
-    return bool(earlier) and min(recent) > HARDLY * min(earlier)
+    return bool(earlier) and min(recent) > STALLED_SHARE * min(earlier)
 
 
 @dataclass
@@ -210,7 +217,9 @@ class Best:
         if patience is None or len(self.history) <= patience:
             return False
         values = [line.objective for line in self.history]
-        return min(values[-patience:]) > (1.0 - IMPROVEMENT) * min(values[:-patience])
+        return min(values[-patience:]) > (1.0 - OBJECTIVE_RTOL) * min(
+            values[:-patience]
+        )
 
     def result(self, tol: float, stopped: bool) -> SolveResult:
         """What a solver returns."""
@@ -228,7 +237,7 @@ class Best:
         )
 
     def state(self) -> State:
-        """Everything, as plain data and arrays."""
+        """Values, model and history as plain data and arrays."""
         return {
             "coef": self.model.coef,
             "weights": self.model.weights,
@@ -255,7 +264,7 @@ class Best:
 
 
 def run(
-    search: Search,
+    search: SearchRounds,
     start: Expansion,
     *,
     tol: float,
@@ -272,11 +281,14 @@ def run(
     best, began = Best(start), time.perf_counter()
     saved = None if checkpoint is None else checkpoint.load()
     if saved is not None:
-        with _blaming_the_checkpoint():
+        with _checkpoint_errors():
             best.restore(saved["best"])
             search.restore(saved["search"])
         began -= best.history[-1].time if best.history else 0.0
-    whole_state = partial(_whole_state, best, search)
+
+    def whole_state() -> State:
+        return {"best": best.state(), "search": search.state()}
+
     stopped = interrupted = False
     iterates = search.iterates() if saved is None else _resumed(search)
     try:
@@ -298,18 +310,54 @@ def run(
     return replace(best.result(tol, stopped), interrupted=interrupted)
 
 
-def _resumed(search: Search) -> Iterator[Iterate | None]:
-    """The rounds of a search that goes on; errors of the callback are not its own."""
-    with _blaming_the_checkpoint():
+class IterativeSolver:
+    """A solver that follows a search from epoch to epoch.
+
+    Subclasses are frozen dataclasses of settings, with `tol` among them.
+    """
+
+    tol: float
+    patience: int | None = None
+
+    @abstractmethod
+    def search(
+        self, problem: Problem, start: Expansion | None
+    ) -> tuple[SearchRounds, Expansion]:
+        """The search for this problem, and the model before its first epoch."""
+
+    def solve(
+        self,
+        problem: Problem,
+        start: Expansion | None = None,
+        callback: Callback | None = None,
+        checkpoint: Checkpoint | None = None,
+    ) -> SolveResult:
+        """Solve to the relative gap `tol`, or as far as the settings allow."""
+        # The products are thin, and BLAS threads would wait for the loops' threads.
+        with one_blas_thread():
+            search, first = self.search(problem, start)
+            return run(
+                search,
+                first,
+                tol=self.tol,
+                patience=self.patience,
+                callback=callback,
+                checkpoint=checkpoint,
+            )
+
+
+def _resumed(search: SearchRounds) -> Iterator[Iterate | None]:
+    """The rounds of a search that goes on, apart from errors of the callback."""
+    with _checkpoint_errors():
         yield from search.iterates()
 
 
 @contextmanager
-def _blaming_the_checkpoint() -> Iterator[None]:
-    """A state that no search has written leads anywhere: say where it came from."""
+def _checkpoint_errors() -> Iterator[None]:
+    """Name the checkpoint in errors that follow from its state."""
     try:
         yield
-    except MISLED as error:
+    except BAD_STATE_ERRORS as error:
         raise ValueError(
             "expected a checkpoint with the state of this search, got one from which "
             f"it cannot go on ({quoted_error(error)}); delete the checkpoint and fit "
@@ -317,7 +365,7 @@ def _blaming_the_checkpoint() -> Iterator[None]:
         ) from error
 
 
-def require_alike(name: str, found: Any, present: Any) -> None:
+def require_alike(name: str, stored: Any, present: Any) -> None:
     """Raise a ValueError unless a stored value has the form of the present one.
 
     Compiled loops believe the shapes of arrays. What is None or empty at present may
@@ -332,19 +380,18 @@ def require_alike(name: str, found: Any, present: Any) -> None:
     if isinstance(present, np.ndarray) and present.size:
         forms = [
             f"{getattr(value, 'dtype', type(value))} of shape {np.shape(value)}"
-            for value in (present, found)
+            for value in (present, stored)
         ]
-        if forms[0] != forms[1] or not isinstance(found, np.ndarray):
+        if forms[0] != forms[1] or not isinstance(stored, np.ndarray):
             raise ValueError(f"{name} must be {forms[0]}, got {forms[1]}")
-        if np.isfinite(present).all() and not float(np.abs(found).max()) < LARGEST:
+        if (
+            np.isfinite(present).all()
+            and not float(np.abs(stored).max()) < MAX_STATE_VALUE
+        ):
             raise ValueError(f"{name} must hold finite numbers, got others")
     elif isinstance(present, int | float | np.number):
-        if not isinstance(found, int | float) or np.isnan(found):
-            raise ValueError(f"{name} must be a number, got {found!r}")
-
-
-def _whole_state(best: Best, search: Search) -> State:
-    return {"best": best.state(), "search": search.state()}
+        if not isinstance(stored, int | float) or np.isnan(stored):
+            raise ValueError(f"{name} must be a number, got {stored!r}")
 
 
 def _warn_of_interruption(best: Best) -> None:

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from manykernels.banks.base import Bank
 from manykernels.base.arrays import Array, Index, Values
-from manykernels.base.machine import one_blas_thread
 from manykernels.base.stored import Wholes, require_all
 from manykernels.hot.mirror_passes import (
     MirrorRule,
@@ -25,14 +24,11 @@ from manykernels.hot.mirror_passes import (
 )
 from manykernels.norms.group import p_norm, p_norms
 from manykernels.solvers.loop import (
-    Callback,
-    Checkpoint,
     Iterate,
+    IterativeSolver,
     Resumable,
-    SolveResult,
     State,
     require_alike,
-    run,
 )
 from manykernels.solvers.problem import (
     Expansion,
@@ -41,12 +37,12 @@ from manykernels.solvers.problem import (
     require_smooth_norm,
 )
 
-CACHE_BYTES = 256 << 20  # of kernel rows, where the bank does not say
-PREFETCH = 32  # rows computed together, so that products are matrix-matrix
+ROW_CACHE_BYTES = 256 << 20  # of kernel rows, where the bank does not say
+PREFETCHED_ROWS = 32  # rows computed together, so that products are matrix-matrix
 
 
 @dataclass(frozen=True)
-class Obscure:
+class Obscure(IterativeSolver):
     r"""Online-batch strongly convex MKL for 1 < p <= 2.
 
     Stage 1 adds :math:`\eta z_t` to theta whenever the hinge loss is positive, and
@@ -91,35 +87,22 @@ class Obscure:
     patience: int | None = None
     random_state: int | np.random.Generator | None = None
 
-    def solve(
-        self,
-        problem: Problem,
-        start: Expansion | None = None,
-        callback: Callback | None = None,
-        checkpoint: Checkpoint | None = None,
-    ) -> SolveResult:
-        """Run both stages; the certificate is a by-product, often a loose one."""
+    def search(
+        self, problem: Problem, start: Expansion | None
+    ) -> tuple[Passes, Expansion]:
+        """Both stages; the certificate is a by-product, often a loose one."""
         require_hinge(problem, type(self).__name__)
         require_smooth_norm(problem, type(self).__name__)
-        with one_blas_thread():
-            descent = MirrorDescent(problem, start)
-            q, reg = problem.norm.q, problem.reg
-            online = MirrorRule(q, reg, eta=self.eta, online=True)
-            batch = MirrorRule(q, reg, self_tuned=True)
-            stages = [(self.online_passes, online), (self.batch_passes, batch)]
-            passes = Passes(descent, np.random.default_rng(self.random_state), stages)
-            return run(
-                passes,
-                descent.model(),
-                tol=self.tol,
-                patience=self.patience,
-                callback=callback,
-                checkpoint=checkpoint,
-            )
+        descent, q, reg = MirrorDescent(problem, start), problem.norm.q, problem.reg
+        online = MirrorRule(q, reg, eta=self.eta, online=True)
+        batch = MirrorRule(q, reg, self_tuned=True)
+        stages = [(self.online_passes, online), (self.batch_passes, batch)]
+        rng = np.random.default_rng(self.random_state)
+        return Passes(descent, rng, stages), descent.model()
 
 
 @dataclass(frozen=True)
-class Pegasos:
+class Pegasos(IterativeSolver):
     r"""Projected sub-gradient descent with step :math:`q / (\lambda t)`, 1 < p <= 2.
 
     The first step multiplies the start by zero, so a warm start has no effect; the
@@ -154,29 +137,17 @@ class Pegasos:
     patience: int | None = None
     random_state: int | np.random.Generator | None = None
 
-    def solve(
-        self,
-        problem: Problem,
-        start: Expansion | None = None,
-        callback: Callback | None = None,
-        checkpoint: Checkpoint | None = None,
-    ) -> SolveResult:
-        """Run the passes; `start` is accepted for uniformity and has no effect."""
+    def search(
+        self, problem: Problem, start: Expansion | None
+    ) -> tuple[Passes, Expansion]:
+        """The passes; `start` has no effect."""
         require_hinge(problem, type(self).__name__)
         require_smooth_norm(problem, type(self).__name__)
-        with one_blas_thread():
-            descent = MirrorDescent(problem)
-            radius = float(np.sqrt(2.0 / problem.reg))
-            rule = MirrorRule(problem.norm.q, problem.reg, radius=radius)
-            rng = np.random.default_rng(self.random_state)
-            return run(
-                Passes(descent, rng, [(self.passes, rule)]),
-                problem.zero(),
-                tol=self.tol,
-                patience=self.patience,
-                callback=callback,
-                checkpoint=checkpoint,
-            )
+        radius = float(np.sqrt(2.0 / problem.reg))
+        rule = MirrorRule(problem.norm.q, problem.reg, radius=radius)
+        rng = np.random.default_rng(self.random_state)
+        passes = Passes(MirrorDescent(problem), rng, [(self.passes, rule)])
+        return passes, problem.zero()
 
 
 class MirrorDescent:
@@ -291,7 +262,7 @@ class MirrorDescent:
     def model(self) -> Expansion:
         """The current model, copied."""
         weights = self.state.block_scale.astype(np.float64)
-        # Weights tell kernels apart; the common factor goes to the coefficients.
+        # The common factor of the weights goes to the coefficients.
         total = p_norm(weights, self.problem.norm.weight_exponent)
         if total == 0.0:
             return self.problem.zero()
@@ -375,8 +346,8 @@ class RowCache:
             self.slots: NDArray[np.int64] = np.arange(bank.n_rows)
             return
         row_bytes = bank.n_blocks * bank.n_rows * bank.dtype.itemsize
-        n_bytes = bank.cache_bytes or CACHE_BYTES
-        capacity = int(min(bank.n_rows, max(PREFETCH, n_bytes // row_bytes)))
+        n_bytes = bank.cache_bytes or ROW_CACHE_BYTES
+        capacity = int(min(bank.n_rows, max(PREFETCHED_ROWS, n_bytes // row_bytes)))
         self.rows = np.empty((capacity, bank.n_blocks, bank.n_rows), bank.dtype)
         self.slots = np.full(bank.n_rows, -1)
         self._owners = np.full(capacity, -1)  # the row in each place
@@ -387,7 +358,7 @@ class RowCache:
         """Compute the rows `wanted`, the first of which is needed now."""
         missing = wanted[self.slots[wanted] < 0]
         _, first = np.unique(missing, return_index=True)
-        batch = missing[np.sort(first)][:PREFETCH]
+        batch = missing[np.sort(first)][:PREFETCHED_ROWS]
         self._forget_batches(len(batch))
         self._take(self._next, batch)
 
@@ -425,5 +396,5 @@ class RowCache:
         self._batches = []
         for place, batch in state["batches"]:
             Wholes(None, low=0, below=self.bank.n_rows).check("batch", batch, {})
-            require_all("the cache", {"batch": 0 < len(batch) <= PREFETCH})
+            require_all("the cache", {"batch": 0 < len(batch) <= PREFETCHED_ROWS})
             self._take(int(place), batch)

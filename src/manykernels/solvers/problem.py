@@ -13,7 +13,7 @@ from manykernels.base.arrays import Array, Index
 from manykernels.losses.base import Loss, Target
 from manykernels.norms.group import LpGroupNorm
 
-LONGEST_RAY = 4.0  # times as long as the point itself: solvers end close to the best
+MAX_RAY_SCALE = 4.0  # times as long as the point itself: solvers end close to the best
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class Problem(Objective):
         """Of the model."""
         return self.bank.n_blocks
 
-    def restrict(self, rows: Index) -> Problem:
+    def take(self, rows: Index) -> Problem:
         """The same problem on some of the rows, each with its own loss as before."""
         weight = self.sample_weight[rows]
         bank, target = self.bank.take(rows), self.target[rows]
@@ -214,7 +214,7 @@ def _curved_bound(
     def value(scale: float) -> float:
         return -mean_conjugate(scale) - 0.5 * scale**2 * cost
 
-    ends = (0.0, min(limit, LONGEST_RAY))
+    ends = (0.0, min(limit, MAX_RAY_SCALE))
     best = minimize_scalar(lambda scale: -value(scale), bounds=ends, method="bounded")
     tried = [0.0, value(best.x)] + [value(1.0)] * (limit >= 1.0)
     return max(bound for bound in tried if np.isfinite(bound))

@@ -14,20 +14,11 @@ from manykernels.device import HOST, Device, DeviceArray
 from manykernels.norms.group import LpGroupNorm, p_norms
 from manykernels.solvers.loop import Resumable
 
-KEPT_SHARE = 0.05  # of the promised decrease, that a step must keep (Armijo)
-SHORTEST = 1e-4  # of a step; then rounding hides the decrease
-
-FIRST_BARRIER, LAST_BARRIER = 1e-1, 1e-12  # relative to the model's slope
-SHRINK = 0.1  # of the barrier between two rounds
-ROUNDS = 40  # Newton steps at most for one barrier
-CENTERED = 1e-2  # Newton decrement, in units of the barrier, that ends a round
-TO_THE_EDGE = 0.95  # of the way to the nearest zero, at most
-BARRIER_SHARE = 0.1  # of the promised decrease, that a step must keep (Armijo)
-INSIDE = 0.9  # share of the old weights in the first point, which is inside
-ROUNDING = 1e-14  # of the trace: makes a singular matrix regular
-VANISHED = 10.0 * np.sqrt(LAST_BARRIER)  # at p = 1 weights below this are zero
-
-LEAST_BEND = 0.2  # of the expected change along a step, that a new one must have
+ARMIJO_SHARE = 0.05  # of the promised decrease, that a step must keep
+MIN_STEP_LENGTH = 1e-4  # of Newton's step; then rounding hides the decrease
+LAST_BARRIER = 1e-12  # relative to the model's slope
+CENTERING_TOL = 1e-2  # Newton decrement, in units of the barrier, that ends a round
+POWELL_SHARE = 0.2  # of the expected change along a step, that a new one must have
 
 
 class WeightSteps(Resumable):
@@ -68,8 +59,8 @@ class WeightSteps(Resumable):
         lower, upper : array of shape (len(which),)
             Bounds on J at the trial.
         """
-        enough = self.value + KEPT_SHARE * self.length * self.promise
-        fell = (lower <= enough[which]) | (self.length[which] < SHORTEST)
+        enough = self.value + ARMIJO_SHARE * self.length * self.promise
+        fell = (lower <= enough[which]) | (self.length[which] < MIN_STEP_LENGTH)
         self.length[which[~fell]] *= 0.5
         self.known[which[fell]] = self.trial[which[fell]]
         self.value[which[fell]] = upper[fell]
@@ -96,9 +87,9 @@ class WeightSteps(Resumable):
         fell = self.accept(which, lower, upper)
         if fell.any():
             moving, squares = which[fell], squares[fell]
-            here = self.known[moving]
-            bend = curvature[fell]
-            target = newton_weights(self.norm, here, squares, bend, self.device)
+            target = newton_weights(
+                self.norm, self.known[moving], squares, curvature[fell], self.device
+            )
             self.aim(moving, target, squares)
 
     def _move(self, which: Index) -> None:
@@ -159,15 +150,16 @@ def newton_weights(
 def _tight(norm: LpGroupNorm, found: Array) -> Array:
     if norm.p == 1.0:
         largest = found.max(axis=1, keepdims=True)
-        found = np.where(found < VANISHED * largest, 0.0, found)
+        vanished = 10.0 * np.sqrt(LAST_BARRIER)
+        found = np.where(found < vanished * largest, 0.0, found)
     return found / p_norms(found, norm.weight_exponent)[:, None]
 
 
 def with_secant(curvature: Array, step: Array, change: Array) -> Array:
     """Second derivatives that agree with the last change of the gradient (BFGS).
 
-    Positive semi-definite ones stay so: a change that bends too little is mixed with
-    the one that was expected (Powell). What is no number changes nothing.
+    Positive semi-definite ones stay so: a change with too little curvature is mixed
+    with the one that was expected (Powell). What is no number changes nothing.
 
     Parameters
     ----------
@@ -184,15 +176,15 @@ def with_secant(curvature: Array, step: Array, change: Array) -> Array:
     """
     expected = np.einsum("tfg,tg->tf", curvature, step)
     size = np.einsum("tf,tf->t", step, expected)
-    bent = np.einsum("tf,tf->t", step, change)
-    usable = np.isfinite(bent) & (size > 0.0)
-    size, bent = np.where(usable, size, 1.0), np.where(usable, bent, 1.0)
+    product = np.einsum("tf,tf->t", step, change)
+    usable = np.isfinite(product) & (size > 0.0)
+    size, product = np.where(usable, size, 1.0), np.where(usable, product, 1.0)
     share = np.ones_like(size)
-    weak = bent < LEAST_BEND * size
-    share[weak] = (1.0 - LEAST_BEND) * size[weak] / (size - bent)[weak]
+    weak = product < POWELL_SHARE * size
+    share[weak] = (1.0 - POWELL_SHARE) * size[weak] / (size - product)[weak]
     mixed = share[:, None] * change + (1.0 - share)[:, None] * expected
-    bent = share * bent + (1.0 - share) * size
-    gained = mixed[:, :, None] * mixed[:, None, :] / bent[:, None, None]
+    product = share * product + (1.0 - share) * size
+    gained = mixed[:, :, None] * mixed[:, None, :] / product[:, None, None]
     lost = expected[:, :, None] * expected[:, None, :] / size[:, None, None]
     return np.where(usable[:, None, None], curvature + gained - lost, curvature)
 
@@ -214,19 +206,19 @@ class _Barrier:
         """Follow the minimum as the barrier vanishes."""
         even = self.xp.ones_like(self.start)
         even = even / self._lengths(even)[:, None]
-        weights = INSIDE * self.start + 0.5 * (1.0 - INSIDE) * even
-        barrier = FIRST_BARRIER
+        weights = 0.9 * self.start + 0.05 * even  # inside the bound
+        barrier = 0.1
         while barrier >= LAST_BARRIER:
             weights = self._center(weights, barrier)
-            barrier *= SHRINK
+            barrier *= 0.1
         return weights
 
     def _center(self, weights: DeviceArray, barrier: float) -> DeviceArray:
         xp = self.xp
-        for _ in range(ROUNDS):
+        for _ in range(40):
             gradient, step = self._newton(weights, barrier)
             decrement = -self._dots(gradient, step)
-            moving = decrement > CENTERED * barrier
+            moving = decrement > CENTERING_TOL * barrier
             if not bool(xp.any(moving)):
                 break
             # Those that stay must not keep the others' search for a length going.
@@ -240,23 +232,24 @@ class _Barrier:
     ) -> tuple[DeviceArray, DeviceArray]:
         """Gradient and Newton's step.
 
-        Close to ||d||_r = 1 that bound bends so strongly, in one direction, that it
-        would drown all else in rounding; it is solved for apart (Sherman, Morrison).
+        Close to ||d||_r = 1 the curvature of that bound is so large, in one direction,
+        that it would drown all else in rounding; it is solved for apart (Sherman,
+        Morrison).
         """
         xp = self.xp
         length = self._lengths(weights)[:, None]
         room = 1.0 - length
         ratio = weights / length
         normal = ratio ** (self.r - 1.0)  # gradient of the r-norm
-        bend = barrier / room * (self.r - 1.0) / length
+        curved = barrier / room * (self.r - 1.0) / length
         gradient = self._pull(weights) - barrier / weights + barrier / room * normal
         # In units of the weights, which differ by many orders of magnitude.
         scaled = self.curvature * weights[:, :, None] * weights[:, None, :]
-        diagonal = barrier + bend * ratio ** (self.r - 2.0) * weights**2
+        diagonal = barrier + curved * ratio ** (self.r - 2.0) * weights**2
         sides = xp.stack([weights * gradient, weights * normal], axis=2)
         found = self._solve(scaled + self.unit * diagonal[:, None, :], sides)
         along, across = found[:, :, 0], found[:, :, 1]
-        stiff = barrier / room**2 - bend
+        stiff = barrier / room**2 - curved
         push = stiff * self._dots(sides[:, :, 1], along)[:, None]
         push = push / (1.0 + stiff * self._dots(sides[:, :, 1], across)[:, None])
         return gradient, -weights * (along - push * across)
@@ -264,7 +257,7 @@ class _Barrier:
     def _solve(self, matrices: DeviceArray, sides: DeviceArray) -> DeviceArray:
         """As linalg.solve; matrices that are singular up to rounding will do."""
         trace = self.xp.sum(matrices * self.unit, axis=(1, 2))[:, None, None]
-        regular = matrices + ROUNDING * trace * self.unit
+        regular = matrices + 1e-14 * trace * self.unit
         return self.xp.linalg.solve(regular, sides)
 
     def _pull(self, weights: DeviceArray) -> DeviceArray:
@@ -294,13 +287,13 @@ class _Barrier:
         """Halve the steps of the problems whose value does not fall enough."""
         xp = self.xp
         # The share of the way to the nearest zero is largest where it comes first.
-        share = xp.max(-step / weights, axis=1) / TO_THE_EDGE
+        share = xp.max(-step / weights, axis=1) / 0.95
         length = 1.0 / xp.maximum(share, xp.ones_like(share))
         before = self._value(weights, barrier)
         slack = 1e-14 * xp.abs(before)
         for _ in range(60):
             after = self._value(weights + length[:, None] * step, barrier)
-            enough = before - BARRIER_SHARE * length * decrement + slack
+            enough = before - ARMIJO_SHARE * length * decrement + slack
             good = after <= enough
             if bool(xp.all(good)):
                 break

@@ -10,24 +10,20 @@ import numpy as np
 
 from manykernels.base.arrays import Array
 from manykernels.norms.group import LpGroupNorm, p_norms
+from manykernels.solvers.levels import nearest_point
 from manykernels.solvers.loop import Resumable
-from manykernels.solvers.nearest import nearest_point
 
-ROUNDS_REMEMBERED = 4  # by Anderson's mixing
-SMALL = 0.1  # weights below this share of the largest move on their own
-LIFT = 0.02  # share of the largest weight that a new problem grants every block
-RELIFT = 0.3  # factor on that share every time a block comes back
-LONGEST_STEP = 3.0  # in the logarithm of a weight
+ANDERSON_ROUNDS = 4  # remembered by Anderson's mixing
+SMALL_WEIGHT = 0.1  # weights below this share of the largest move on their own
+REVIVED_WEIGHT = 0.02  # share of the largest weight that a vanished block gets back
 FIRST_STRIDE = 0.5  # in the logarithm of a small weight
-LONGER, SHORTER = 2.0, 0.35  # strides after the same, or the opposite, direction
-TINY = 1e-30  # stands for zero in logarithms
-VANISHED = 1e-5  # at p = 1, weights below this share of the largest are set to zero
+LEAST_POSITIVE = 1e-30  # stands for zero in logarithms
+VANISHED_WEIGHT = 1e-5  # at p = 1, smaller shares of the largest are set to zero
 
-DUAL_POINTS = 12  # kept for mixtures
-STEEP = 30.0  # dual exponents above this are handled as a maximum
-PROXIMAL = 1e-5  # how much of ||m - last||^2, for block norms up to one
+MIXED_POINTS = 12  # dual points that are kept for mixtures
+STEEP_EXPONENT = 30.0  # dual exponents above this are handled as a maximum
+PROXIMAL_WEIGHT = 1e-5  # of ||m - last||^2 in a step, for block norms up to one
 PROXIMAL_STEPS = 10
-HIGHER = 1e-12  # relative: less is rounding
 
 
 class WeightSearch(Resumable):
@@ -43,14 +39,8 @@ class WeightSearch(Resumable):
     """
 
     remembered = (
-        "weights",
-        "_best_value",
-        "_best",
-        "_strides",
-        "_last_residual",
-        "_lift",
-        "_points",
-        "_images",
+        *("weights", "_best_value", "_best", "_strides", "_last_residual"),
+        *("_revived", "_points", "_images"),
     )
 
     def __init__(self, norm: LpGroupNorm, weights: Array) -> None:
@@ -64,13 +54,13 @@ class WeightSearch(Resumable):
         Small weights are lifted, because a block that has nearly vanished takes many
         rounds to come back if the new problem wants it.
         """
-        floor = LIFT * self.weights.max()
+        floor = REVIVED_WEIGHT * self.weights.max()
         self.weights = self.norm.normalize_weights(np.maximum(self.weights, floor))
         self._best_value = np.inf
         self._best: tuple[Array, Array] | None = None
         self._strides = np.full(len(self.weights), FIRST_STRIDE)
         self._last_residual = np.zeros(len(self.weights))
-        self._lift = np.full(len(self.weights), LIFT)
+        self._revived = np.full(len(self.weights), REVIVED_WEIGHT)
         self._points: list[Array] = []
         self._images: list[Array] = []
 
@@ -83,19 +73,19 @@ class WeightSearch(Resumable):
         lower, upper : float
             Dual and primal value of the problem with the current weights frozen.
         """
-        point = np.log(np.maximum(self.weights, TINY))
+        point = np.log(np.maximum(self.weights, LEAST_POSITIVE))
         wanted = self.norm.weights(self.weights * theta_norms)
-        image = np.log(np.maximum(wanted, TINY))
+        image = np.log(np.maximum(wanted, LEAST_POSITIVE))
         if lower > self._best_value and self._best is not None:
             self._points, self._images = [], []
-            self._strides *= SHORTER**2
+            self._strides = 0.25 * self._strides
             point, image = self._best
             move = image - point
         else:
             if upper < self._best_value:
                 self._best_value, self._best = upper, (point, image)
             move = self._accelerated(point, image)
-        logs = point + np.clip(move, -LONGEST_STEP, LONGEST_STEP)
+        logs = point + move
         weights = np.exp(logs - logs.max())
         if self.norm.p == 1.0:
             weights = self._with_exact_zeros(weights, theta_norms)
@@ -109,16 +99,15 @@ class WeightSearch(Resumable):
         longer than if the block norm did not react at all, residual / (p - 1).
         """
         residual = image - point
-        same = residual * self._last_residual
-        factor = np.where(same > 0.0, LONGER, np.where(same < 0.0, SHORTER, 1.0))
-        self._strides = np.minimum(self._strides * factor, LONGEST_STEP)
+        turns = np.sign(residual * self._last_residual)
+        self._strides = self._strides * 2.0**turns
         self._last_residual = residual
-        longest = np.abs(residual) / max(self.norm.p - 1.0, TINY)
+        longest = np.abs(residual) / max(self.norm.p - 1.0, LEAST_POSITIVE)
         move = np.sign(residual) * np.minimum(self._strides, longest)
-        self._points = [*self._points, point][-ROUNDS_REMEMBERED:]
-        self._images = [*self._images, image][-ROUNDS_REMEMBERED:]
+        self._points = [*self._points, point][-ANDERSON_ROUNDS:]
+        self._images = [*self._images, image][-ANDERSON_ROUNDS:]
         points, images = np.array(self._points), np.array(self._images)
-        large = point > point.max() + np.log(SMALL)
+        large = point > point.max() + np.log(SMALL_WEIGHT)
         move[large] = anderson(points[:, large], images[:, large]) - point[large]
         return np.asarray(move)
 
@@ -128,10 +117,10 @@ class WeightSearch(Resumable):
         Less every time: a weight above the wanted one raises the value, is taken
         back, and would otherwise return for ever.
         """
-        weights = np.where(weights < VANISHED * weights.max(), 0.0, weights)
+        weights = np.where(weights < VANISHED_WEIGHT * weights.max(), 0.0, weights)
         missing = (weights == 0.0) & (theta_norms >= theta_norms[weights > 0.0].max())
-        shares = np.where(missing, self._lift * weights.max(), weights)
-        self._lift = np.where(missing, RELIFT * self._lift, self._lift)
+        shares = np.where(missing, self._revived * weights.max(), weights)
+        self._revived = np.where(missing, 0.5 * self._revived, self._revived)
         return shares
 
 
@@ -173,7 +162,7 @@ class DualMixture(Resumable):
         self.norm = norm
         self.value = -np.inf
         self._coef: Array = np.zeros((0, 0))
-        self._best: tuple[Array, list[Array]] | None = None  # shares and points of coef
+        self._best: tuple[Array, tuple[Array, ...]] | None = None  # shares, points
         self._points: list[tuple[Array, float, Array]] = []
 
     @property
@@ -181,7 +170,9 @@ class DualMixture(Resumable):
         """The best point, mixed when it is asked for: few rounds end a search."""
         if self._best is not None:
             shares, coefs = self._best
-            self._coef, self._best = np.tensordot(shares, coefs, axes=1), None
+            used = np.flatnonzero(shares)
+            points = [coefs[k] for k in used]
+            self._coef, self._best = np.tensordot(shares[used], points, axes=1), None
         return self._coef
 
     @coef.setter
@@ -190,24 +181,22 @@ class DualMixture(Resumable):
 
     def add(self, coef: Array, linear: float, theta_norms: Array) -> float:
         """Take in a feasible point; returns the best value so far."""
-        if any(known.shape != coef.shape for known, _, _ in self._points):
-            raise ValueError("dual points must have the same shape")
         self._points.append((coef.copy(), linear, theta_norms))
-        coefs, linears, norms = map(list, zip(*self._points, strict=True))
+        coefs, linears, norms = zip(*self._points, strict=True)
+        if len(set(map(np.shape, coefs))) > 1:
+            raise ValueError("dual points must have the same shape")
         values, rows = np.array(linears), np.array(norms)
         singles = np.eye(len(values))
         best = int(np.argmax(values - 0.5 * p_norms(rows, self.norm.q) ** 2))
         mixed = alone = singles[best]
-        if len(values) > 1 and self.norm.q >= STEEP:
+        if len(values) > 1 and self.norm.q >= STEEP_EXPONENT:
             mixed = _steepest_mixture(values, rows, alone)
         # The mixture is the best for q = inf; for finite q one point may be better.
         for shares in (alone, mixed):
             value = float(shares @ values - self.norm.dual_value(shares @ rows))
             if value > self.value:
-                used = np.flatnonzero(shares)
-                self.value = value
-                self._best = shares[used], [coefs[k] for k in used]
-        if len(values) > DUAL_POINTS:  # the mixture needs this one least
+                self.value, self._best = value, (shares, coefs)
+        if len(values) > MIXED_POINTS:  # the mixture needs this one least
             del self._points[int(np.argmin(mixed[:-1]))]
         return self.value
 
@@ -222,7 +211,7 @@ def _steepest_mixture(linears: Array, norms: Array, start: Array) -> Array:
     if scale == 0.0:
         return start
     linears, norms = linears / scale**2, norms / scale
-    root = np.sqrt(PROXIMAL)  # the nearest (root m, s)
+    root = np.sqrt(PROXIMAL_WEIGHT)  # the nearest (root m, s)
     steepest = np.hstack([norms.T / root, -np.ones((norms.shape[1], 1))])
     total = np.append(np.full(len(start), 1.0 / root), 0.0)
     matrix = np.vstack([steepest, total, -total])
@@ -236,7 +225,7 @@ def _steepest_mixture(linears: Array, norms: Array, start: Array) -> Array:
             break
         shares = found[:-1] / found[:-1].sum()
         higher = _steepest_value(shares, linears, norms)
-        if higher <= value + abs(value) * HIGHER:
+        if higher <= value:  # rounding
             break
         best, value = shares, higher
     return best

@@ -28,7 +28,7 @@ def test_the_svm_is_the_optimum_on_the_combined_kernel() -> None:
     rough, fine = svm.solve(weights, 0.1), svm.solve(weights, 1e-7)
     stack = problem.bank.combine(weights, np.arange(problem.n_rows))[:, None, :]
     optimum = cvxpy_optimum(stack, problem.target, problem.n_outputs, 2.0, problem.C)
-    assert problem.reg * fine.sums.primal == pytest.approx(optimum, rel=1e-5)
+    assert problem.reg * fine.values.primal == pytest.approx(optimum, rel=1e-5)
     assert problem.reg * fine.value == pytest.approx(optimum, rel=1e-5)
     assert rough.value <= fine.value  # and the second call went on from the first
     np.testing.assert_allclose(fine.theta_norms, problem.theta_norms(fine.coef))
@@ -53,9 +53,9 @@ def test_planes_stay_below_the_values_and_bound_the_optimum() -> None:
     values, bounds = [], []
     for weights in points:
         solution = svm.solve(weights, 1e-6)
-        values.append(solution.sums.primal)
+        values.append(solution.values.primal)
         bounds.append(
-            cuts.add(solution.coef, solution.sums.linear, solution.theta_norms)
+            cuts.add(solution.coef, solution.values.linear, solution.theta_norms)
         )
     slopes, heights = cuts.planes()
     model = np.max(points @ slopes.T + heights, axis=1)

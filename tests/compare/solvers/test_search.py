@@ -82,7 +82,7 @@ def test_a_callback_ends_the_search(solver) -> None:
 def test_rows_on_demand_give_the_same_model(
     solver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mirror, "PREFETCH", 4)
+    monkeypatch.setattr(mirror, "PREFETCHED_ROWS", 4)
     X, target = blobs(40, 2, seed=5)
     kernels = KernelSet.fit([RBF(0.1), Linear()], X, dtype=np.float64)
     p = 1.0 if isinstance(solver, SPARSE) else 1.5

@@ -61,7 +61,7 @@ class Kloft(WrapperSolver):
 
     interleaved: bool = False
 
-    def search(self, problem: Problem, start: Expansion) -> Wrapper:
+    def wrapper(self, problem: Problem, start: Expansion) -> Wrapper:
         """SVMs, with weights in closed form between them."""
         require_smooth_weights(problem, type(self).__name__)
         kind = _Interleaved if self.interleaved else Alternation
@@ -132,6 +132,6 @@ class GroupLassoMKL(WrapperSolver):
     (0.25, [1.0, 0.0])
     """
 
-    def search(self, problem: Problem, start: Expansion) -> Wrapper:
+    def wrapper(self, problem: Problem, start: Expansion) -> Wrapper:
         """SVMs, with weights in closed form between them."""
         return Alternation(problem, start, DualMixture(problem.norm), self)

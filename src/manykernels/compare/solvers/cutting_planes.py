@@ -14,8 +14,8 @@ from manykernels.compare.solvers.wrapper import (
     require_sparse_norm,
 )
 from manykernels.norms.group import LpGroupNorm
+from manykernels.solvers.levels import project_on_level
 from manykernels.solvers.loop import Iterate, Resumable
-from manykernels.solvers.nearest import project_on_level
 from manykernels.solvers.problem import Expansion, Problem
 
 
@@ -58,7 +58,7 @@ class SILP(WrapperSolver):
     (0.25, [1.0, 0.0])
     """
 
-    def search(self, problem: Problem, start: Expansion) -> Wrapper:
+    def wrapper(self, problem: Problem, start: Expansion) -> Wrapper:
         """SVMs and linear programs in turn."""
         require_sparse_norm(problem, type(self).__name__)
         return _CuttingPlanes(problem, start, Cuts(problem.bank.n_blocks), self)
@@ -197,7 +197,7 @@ class LevelMethod(WrapperSolver):
                 "instance 0.5."
             )
 
-    def search(self, problem: Problem, start: Expansion) -> Wrapper:
+    def wrapper(self, problem: Problem, start: Expansion) -> Wrapper:
         """SVMs and projections in turn."""
         require_sparse_norm(problem, type(self).__name__)
         return _Levels(problem, start, Cuts(problem.bank.n_blocks), self)

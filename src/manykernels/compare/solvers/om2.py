@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from manykernels.base.machine import one_blas_thread
 from manykernels.hot.mirror_passes import MirrorRule, om2_pass
-from manykernels.solvers.loop import Callback, Checkpoint, SolveResult, run
+from manykernels.solvers.loop import IterativeSolver
 from manykernels.solvers.mirror import MirrorDescent, Passes
 from manykernels.solvers.problem import (
     Expansion,
@@ -20,7 +19,7 @@ from manykernels.solvers.problem import (
 
 
 @dataclass(frozen=True)
-class OM2:
+class OM2(IterativeSolver):
     r"""Where the margin is at most 1, :math:`\theta \leftarrow \theta + \eta_t z_t`.
 
     :math:`\eta_t = \min(1, 1 - 2 \langle w, z_t\rangle / \|z_t\|_{2,q}^2)`, with
@@ -64,28 +63,16 @@ class OM2:
     patience: int | None = None
     random_state: int | np.random.Generator | None = None
 
-    def solve(
-        self,
-        problem: Problem,
-        start: Expansion | None = None,
-        callback: Callback | None = None,
-        checkpoint: Checkpoint | None = None,
-    ) -> SolveResult:
-        """Make the passes, from zero or from `start`."""
+    def search(
+        self, problem: Problem, start: Expansion | None
+    ) -> tuple[Passes, Expansion]:
+        """The passes, from zero or from `start`."""
         require_hinge(problem, type(self).__name__)
         require_smooth_norm(problem, type(self).__name__)
-        with one_blas_thread():
-            descent = _OM2Steps(problem, start)
-            rule = MirrorRule(problem.norm.q, problem.reg, online=True)
-            rng = np.random.default_rng(self.random_state)
-            return run(
-                Passes(descent, rng, [(self.passes, rule)]),
-                descent.model(),
-                tol=self.tol,
-                patience=self.patience,
-                callback=callback,
-                checkpoint=checkpoint,
-            )
+        descent = _OM2Steps(problem, start)
+        rule = MirrorRule(problem.norm.q, problem.reg, online=True)
+        rng = np.random.default_rng(self.random_state)
+        return Passes(descent, rng, [(self.passes, rule)]), descent.model()
 
 
 class _OM2Steps(MirrorDescent):

@@ -16,7 +16,7 @@ from manykernels.compare.solvers.wrapper import (
 from manykernels.solvers.loop import Iterate, State
 from manykernels.solvers.problem import Expansion, Problem
 from manykernels.solvers.weights import DualMixture
-from manykernels.solvers.working_set import Sums
+from manykernels.solvers.working_set import FrozenValues
 
 LINE_SEARCH_SLOPE_SHARE = 0.1  # of the first slope, at which a line search ends
 MAX_LINE_SEARCH_SVMS = 10
@@ -62,7 +62,7 @@ class SimpleMKL(WrapperSolver):
     (0.25, [1.0, 0.0])
     """
 
-    def search(self, problem: Problem, start: Expansion) -> Wrapper:
+    def wrapper(self, problem: Problem, start: Expansion) -> Wrapper:
         """Directions and line searches in turn."""
         require_sparse_norm(problem, type(self).__name__)
         return _Descent(problem, start, DualMixture(problem.norm), self)
@@ -97,7 +97,7 @@ class _Descent(Wrapper):
         super().restore(state)
         if self.here is not None:
             here = WrappedSVM(*self.here)
-            self.here = here._replace(sums=Sums(*here.sums))
+            self.here = here._replace(values=FrozenValues(*here.values))
 
     def round(self) -> Iterate:
         if self.here is None:

@@ -9,18 +9,9 @@ from typing import ClassVar
 import numpy as np
 
 from manykernels.base.arrays import Array, Index
-from manykernels.base.machine import one_blas_thread
 from manykernels.compare.solvers.wrapper import require_smooth_weights
 from manykernels.hot.smo import SMOState, smo_steps
-from manykernels.solvers.loop import (
-    Callback,
-    Checkpoint,
-    Iterate,
-    Resumable,
-    SolveResult,
-    State,
-    run,
-)
+from manykernels.solvers.loop import Iterate, IterativeSolver, Resumable, State
 from manykernels.solvers.mirror import RowCache
 from manykernels.solvers.problem import Expansion, Problem, require_hinge
 
@@ -35,7 +26,7 @@ def require_two_classes(problem: Problem, solver: str) -> None:
 
 
 @dataclass(frozen=True)
-class SMOMKL:
+class SMOMKL(IterativeSolver):
     r"""Maximize :math:`\sum_i a_i - \frac12 \|\theta(a)\|_{2,q}^2` over one a_i a time.
 
     For two classes and 1 < p <= 2: the squared p-norm makes the dual smooth, so the
@@ -75,24 +66,16 @@ class SMOMKL:
     tol: float = 1e-2
     max_iter: int = 1000
 
-    def solve(
-        self,
-        problem: Problem,
-        start: Expansion | None = None,
-        callback: Callback | None = None,
-        checkpoint: Checkpoint | None = None,
-    ) -> SolveResult:
-        """Solve to the relative gap `tol`, or until `max_iter` rounds are spent."""
+    def search(
+        self, problem: Problem, start: Expansion | None
+    ) -> tuple[_PairSteps, Expansion]:
+        """Rounds of steps, from zero or from `start`."""
         name = type(self).__name__
         require_hinge(problem, name)
         require_smooth_weights(problem, name)
         require_two_classes(problem, name)
         start = start or problem.zero()
-        with one_blas_thread():
-            search = _PairSteps(problem, start, self.max_iter)
-            return run(
-                search, start, tol=self.tol, callback=callback, checkpoint=checkpoint
-            )
+        return _PairSteps(problem, start, self.max_iter), start
 
 
 class _PairSteps(Resumable):

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manykernels.base.arrays import Array
-from manykernels.base.machine import one_blas_thread
 from manykernels.hot.mirror_passes import MirrorRule, ufo_pass
-from manykernels.solvers.loop import Callback, Checkpoint, Iterate, SolveResult, run
+from manykernels.solvers.loop import Iterate, IterativeSolver
 from manykernels.solvers.mirror import MirrorDescent, Passes
 from manykernels.solvers.problem import (
     Expansion,
@@ -21,7 +20,7 @@ from manykernels.solvers.problem import (
 
 
 @dataclass(frozen=True)
-class UFO:
+class UFO(IterativeSolver):
     r"""minimize :math:`\frac\lambda2\|w\|_{2,p}^2 + \alpha\|w\|_{2,1}` + mean loss.
 
     An elastic net on the block norms, 1 < p <= 2. After t rows, theta is the sum of
@@ -75,28 +74,16 @@ class UFO:
                 "0.01."
             )
 
-    def solve(
-        self,
-        problem: Problem,
-        start: Expansion | None = None,
-        callback: Callback | None = None,
-        checkpoint: Checkpoint | None = None,
-    ) -> SolveResult:
-        """Make the passes; `start` is accepted for uniformity and has no effect."""
+    def search(
+        self, problem: Problem, start: Expansion | None
+    ) -> tuple[Passes, Expansion]:
+        """The passes; `start` has no effect."""
         require_hinge(problem, type(self).__name__)
         require_smooth_norm(problem, type(self).__name__)
-        with one_blas_thread():
-            descent = _Averaging(problem, self)
-            rule = MirrorRule(problem.norm.q, problem.reg)
-            rng = np.random.default_rng(self.random_state)
-            return run(
-                Passes(descent, rng, [(self.passes, rule)]),
-                problem.zero(),
-                tol=self.tol,
-                patience=self.patience,
-                callback=callback,
-                checkpoint=checkpoint,
-            )
+        rule = MirrorRule(problem.norm.q, problem.reg)
+        rng = np.random.default_rng(self.random_state)
+        passes = Passes(_Averaging(problem, self), rng, [(self.passes, rule)])
+        return passes, problem.zero()
 
     def objective(self, problem: Problem, scores: Array, block_norms: Array) -> float:
         """The formula above, from scores and the norms ||w_f||."""

@@ -10,19 +10,15 @@ from typing import ClassVar, NamedTuple, Protocol
 import numpy as np
 
 from manykernels.base.arrays import Array
-from manykernels.base.machine import one_blas_thread
 from manykernels.solvers.loop import (
-    Callback,
-    Checkpoint,
     Iterate,
+    IterativeSolver,
     Resumable,
-    SolveResult,
     State,
     relative_gap,
-    run,
 )
 from manykernels.solvers.problem import Expansion, Problem, require_hinge
-from manykernels.solvers.working_set import Sums, WorkingSet, stretched
+from manykernels.solvers.working_set import FrozenValues, WorkingSet, best_rescaling
 
 FIRST_SVM_TOL = 0.1  # relative gap of the first SVM
 # An SVM is solved to this share of the current gap: early SVMs are cheap.
@@ -37,7 +33,7 @@ class WrappedSVM(NamedTuple):
     coef: Array
     scores: Array  # (rows, outputs)
     theta_norms: Array
-    sums: Sums  # of the SVM's values, in units of 1 / reg
+    values: FrozenValues  # of the SVM's values, in units of 1 / reg
     updates: int
     solved: bool  # False where rounding, not work, was the limit
 
@@ -49,7 +45,7 @@ class WrappedSVM(NamedTuple):
     @property
     def value(self) -> float:
         """J(weights), from below."""
-        return self.sums.dual
+        return self.values.dual
 
 
 class FrozenSVM(Resumable):
@@ -97,7 +93,7 @@ class FrozenSVM(Resumable):
             self.coef,
             work.scores.T,
             self.problem.theta_norms(self.coef),
-            work.sums,
+            work.values,
             updates,
             work.solved,
         )
@@ -168,16 +164,16 @@ class Wrapper(Resumable):
         """The SVM for these weights; its dual point joins the certificate."""
         solution = self.svm.solve(weights, self.goal)
         self.updates += solution.updates
-        self.bound.add(solution.coef, solution.sums.linear, solution.theta_norms)
+        self.bound.add(solution.coef, solution.values.linear, solution.theta_norms)
         lengths = weights * solution.theta_norms
-        _, value = self._stretched(solution.scores, lengths)
+        _, value = self._rescaled(solution.scores, lengths)
         self.best = min(self.best, value)
         return solution
 
-    def _stretched(self, scores: Array, lengths: Array) -> tuple[float, float]:
+    def _rescaled(self, scores: Array, lengths: Array) -> tuple[float, float]:
         problem = self.problem
         value = problem.norm.value(lengths)
-        return stretched(scores, problem.target, problem.bound, value)
+        return best_rescaling(scores, problem.target, problem.bound, value)
 
     @property
     def gap(self) -> float:
@@ -195,7 +191,7 @@ class Wrapper(Resumable):
         last = self.done == self.max_iter or not solution.solved
         if last or self.gap <= self.tol:
             scores = problem.bank.scores(coef, weights)
-        scale, _ = self._stretched(scores, lengths)
+        scale, _ = self._rescaled(scores, lengths)
         self.goal = min(self.goal, SVM_GAP_SHARE * max(self.gap, self.tol))
         updates, self.updates = self.updates, 0
         return Iterate(
@@ -208,7 +204,7 @@ class Wrapper(Resumable):
 
 
 @dataclass(frozen=True)
-class WrapperSolver:
+class WrapperSolver(IterativeSolver):
     """Base of solvers that change the kernel weights between SVMs.
 
     Parameters
@@ -230,25 +226,17 @@ class WrapperSolver:
     svm_tol: float = FIRST_SVM_TOL
 
     @abstractmethod
-    def search(self, problem: Problem, start: Expansion) -> Wrapper:
+    def wrapper(self, problem: Problem, start: Expansion) -> Wrapper:
         """Return the state of a run from `start`."""
 
-    def solve(
-        self,
-        problem: Problem,
-        start: Expansion | None = None,
-        callback: Callback | None = None,
-        checkpoint: Checkpoint | None = None,
-    ) -> SolveResult:
-        """Solve to the relative gap `tol`, or until `max_iter` rounds are spent."""
+    def search(
+        self, problem: Problem, start: Expansion | None
+    ) -> tuple[Wrapper, Expansion]:
+        """Rounds of the method, from zero or from `start`."""
         require_hinge(problem, type(self).__name__)
         require_one_combined_kernel(problem, type(self).__name__)
         zero = problem.zero()
-        search = self.search(problem, start or zero)
-        with one_blas_thread():
-            return run(
-                search, zero, tol=self.tol, callback=callback, checkpoint=checkpoint
-            )
+        return self.wrapper(problem, start or zero), zero
 
 
 def require_sparse_norm(problem: Problem, solver: str) -> None:

@@ -118,7 +118,7 @@ def sample_of(problem: Problem, ridge: Ridge) -> Problem | None:
         return None
     rng = np.random.default_rng(ridge.random_state)
     rows = np.sort(rng.permutation(problem.n_rows)[:n_rows])
-    part = problem.restrict(rows)
+    part = problem.take(rows)
     share = float(part.sample_weight.sum() / problem.sample_weight.sum())
     return replace(part, C=problem.C / share)
 

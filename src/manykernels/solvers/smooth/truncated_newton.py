@@ -104,7 +104,7 @@ class TruncatedNewton:
     def _sampled_start(self, problem: Problem) -> Expansion:
         rng = np.random.default_rng(self.random_state)
         rows = np.sort(rng.permutation(problem.n_rows)[:START_SAMPLE_ROWS])
-        part = problem.restrict(rows)
+        part = problem.take(rows)
         first = replace(self, tol=max(self.tol, START_SAMPLE_TOL)).solve(part)
         found = require_whole(first).model
         coef = problem.zero().coef

@@ -15,17 +15,17 @@ from manykernels.hot import svrg_epochs as hot
 from manykernels.solvers.problem import Problem
 from manykernels.solvers.smooth.frozen_kernel import FrozenKernel
 
-CHUNK_BYTES = 32 << 20  # of kernel rows that are not stored, at a time
+ROW_CHUNK_BYTES = 32 << 20  # of kernel rows that are not stored, at a time
 Order = NDArray[np.int64]
 
 
-class Source(Protocol):
+class StepSource(Protocol):
     """Where the features or kernel rows of the visited rows come from."""
 
     def run(
         self,
         order: Order,
-        rule: hot.Rule,
+        rule: hot.EpochRule,
         snapshot: hot.Snapshot,
         problem: Problem,
         sums: hot.Sum,
@@ -34,10 +34,10 @@ class Source(Protocol):
 
 
 def run_epoch(
-    source: Source,
+    source: StepSource,
     problem: Problem,
     order: Order,
-    rule: hot.Rule,
+    rule: hot.EpochRule,
     snapshot: hot.Snapshot,
 ) -> tuple[Array, Array]:
     """Coefficients of v, shape (blocks, outputs, rows), and the decays a."""
@@ -79,12 +79,12 @@ class KernelSource:
         self, rows: Values | Callable[[Order], Values], row_bytes: int = 1
     ) -> None:
         self.rows = rows
-        self.chunk = max(1, CHUNK_BYTES // row_bytes)
+        self.chunk = max(1, ROW_CHUNK_BYTES // row_bytes)
 
     def run(
         self,
         order: Order,
-        rule: hot.Rule,
+        rule: hot.EpochRule,
         snapshot: hot.Snapshot,
         problem: Problem,
         sums: hot.Sum,
@@ -134,38 +134,47 @@ class FeatureSource:
     def run(
         self,
         order: Order,
-        rule: hot.Rule,
+        rule: hot.EpochRule,
         snapshot: hot.Snapshot,
         problem: Problem,
         sums: hot.Sum,
     ) -> None:
         """Take the steps in the space of the features."""
-        table = loss_table(problem)
-        shape = (problem.n_outputs, int(self.spans[-1]))
-        common = (order, rule, snapshot, table, importance(problem), sums)
-        if self.sparse:
-            hot.sparse_epoch(
-                self.features.data,
-                self.features.indices,
-                self.features.indptr,
-                np.repeat(np.arange(len(self.owner)), np.diff(self.spans)),
-                self.owner,
-                self.weight,
-                *common,
-                np.zeros(shape[::-1]),
-            )
-        else:
+        table, weight = loss_table(problem), importance(problem)
+        total = np.zeros((problem.n_outputs, int(self.spans[-1])))
+        if not self.sparse:
             hot.dense_epoch(
                 self.features,
                 self.spans,
                 self.owner,
                 self.weight,
-                *common,
-                np.zeros(shape),
+                order,
+                rule,
+                snapshot,
+                table,
+                weight,
+                sums,
+                total,
             )
+            return
+        hot.sparse_epoch(
+            self.features.data,
+            self.features.indices,
+            self.features.indptr,
+            np.repeat(np.arange(len(self.owner)), np.diff(self.spans)),
+            self.owner,
+            self.weight,
+            order,
+            rule,
+            snapshot,
+            table,
+            weight,
+            sums,
+            np.ascontiguousarray(total.T),
+        )
 
 
-def block_source(problem: Problem) -> Source:
+def block_source(problem: Problem) -> StepSource:
     """Steps with a w of its own for every block."""
     bank, features = problem.bank, feature_source(problem)
     if features is not None:
@@ -178,7 +187,7 @@ def block_source(problem: Problem) -> Source:
 
 def shared_source(
     problem: Problem, kernel: FrozenKernel, features: FeatureSource | None
-) -> Source:
+) -> StepSource:
     """Steps on the combined kernel: one matrix of coefficients for all blocks."""
     if kernel.held is not None:
         return KernelSource(kernel.held[:, None, :])
@@ -203,7 +212,7 @@ def plain_steps(
     rows: Values,
     where: Order,
     order: Order,
-    rule: hot.Rule,
+    rule: hot.EpochRule,
     snapshot: hot.Snapshot,
     problem: Problem,
     sums: hot.Sum,

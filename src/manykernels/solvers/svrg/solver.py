@@ -11,18 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from manykernels.base.arrays import Array
-from manykernels.base.machine import one_blas_thread
-from manykernels.hot.svrg_epochs import Rule, Snapshot
+from manykernels.hot.svrg_epochs import EpochRule, Snapshot
 from manykernels.solvers.loop import (
-    Callback,
-    Checkpoint,
     Iterate,
+    IterativeSolver,
     Resumable,
-    Search,
-    SolveResult,
+    SearchRounds,
     State,
     relative_gap,
-    run,
 )
 from manykernels.solvers.problem import (
     Expansion,
@@ -33,7 +29,7 @@ from manykernels.solvers.problem import (
 from manykernels.solvers.smooth.frozen_kernel import FrozenKernel, holds_combined
 from manykernels.solvers.smooth.frozen_problem import FrozenPoint, FrozenProblem
 from manykernels.solvers.svrg.epoch import (
-    Source,
+    StepSource,
     feature_source,
     importance,
     run_epoch,
@@ -42,19 +38,16 @@ from manykernels.solvers.svrg.epoch import (
 from manykernels.solvers.svrg.theory import BlockEpochs
 from manykernels.solvers.weights import DualMixture, WeightSearch
 
-STEPS = ("practical", "theory")
-LONGER, SHORTER = 1.3, 0.5  # steps after an epoch that went well, or did not
-LESS_THAN_FAILED = 0.7  # of a step that failed: as long as steps get from then on
-RELAX = 1.02  # of that limit, every epoch
-MOST_PASSES = (16, 128)  # of an epoch: at least allowed, and at most
-CAREFUL = 0.5  # times the step of a known smoothness: noise is no excuse below
-LITTLE, MUCH = 0.3, 0.03  # share of the gap left by an epoch that was short, or long
-INNER_SHARE = 0.3  # of the gap that the frozen problem may have when weights change
-SENSITIVE = 5.0  # near p = 1 the bound suffers from the root of what is unsolved
+STEP_RULES = ("practical", "theory")
+STEP_GROWTH = 1.3  # of a step after an epoch that lowered the value
+FAILED_STEP_SHARE = 0.7  # of a step that failed: as long as later steps may get
+SLOW_EPOCH = 0.3  # share of the gap left by an epoch that was too short,
+FAST_EPOCH = 0.03  # or longer than it need be
+FROZEN_GAP_SHARE = 0.3  # of the gap, that the frozen problem may have for new weights
 
 
 @dataclass(frozen=True)
-class SVRG:
+class SVRG(IterativeSolver):
     r"""Epochs of stochastic variance reduced gradients, weights in closed form between.
 
     For smooth losses and 1 < p <= 2. Within an epoch the kernel weights d are frozen
@@ -104,31 +97,20 @@ class SVRG:
     eps: float | None = None
     random_state: int | np.random.Generator | None = None
 
-    def solve(
-        self,
-        problem: Problem,
-        start: Expansion | None = None,
-        callback: Callback | None = None,
-        checkpoint: Checkpoint | None = None,
-    ) -> SolveResult:
-        """Run epochs to the relative gap `tol`, or as many as there may be."""
+    def search(
+        self, problem: Problem, start: Expansion | None
+    ) -> tuple[SearchRounds, Expansion]:
+        """Epochs to the relative gap `tol`, or as many as `steps` allows."""
         require_smooth_loss(problem, type(self).__name__)
         require_lasting_weights(problem, type(self).__name__)
         start = start or problem.zero()
-        with one_blas_thread():
-            search = self._search(problem, start)
-            return run(
-                search, start, tol=self.tol, callback=callback, checkpoint=checkpoint
-            )
-
-    def _search(self, problem: Problem, start: Expansion) -> Search:
         rng = np.random.default_rng(self.random_state)
         if self.steps == "practical":
-            return SharedEpochs(problem, start, rng, self.max_iter)
+            return SharedEpochs(problem, start, rng, self.max_iter), start
         if self.steps != "theory":
             raise ValueError(
-                f"steps must be one of {', '.join(STEPS)}, got {self.steps!r}; choose "
-                "'practical' if in doubt."
+                f"steps must be one of {', '.join(STEP_RULES)}, got {self.steps!r}; "
+                "choose 'practical' if in doubt."
             )
         eps = self.tol if self.eps is None else self.eps
         if not 0.0 < eps < 1.0:
@@ -136,7 +118,7 @@ class SVRG:
                 f"steps='theory' needs eps between 0 and 1, got {eps!r}; set eps or "
                 "tol to for instance 0.01."
             )
-        return BlockEpochs(problem, start, rng, eps)
+        return BlockEpochs(problem, start, rng, eps), start
 
 
 @dataclass(frozen=True)
@@ -144,7 +126,7 @@ class Stage:
     """What stays while the kernel weights do."""
 
     frozen: FrozenProblem
-    source: Source
+    source: StepSource
     safe: float  # 1 / (the smoothness of one row's part of the objective)
 
     @property
@@ -168,16 +150,8 @@ class SharedEpochs(Resumable):
     """
 
     remembered = (
-        "coef",
-        "eta",
-        "limit",
-        "passes",
-        "epoch",
-        "gap",
-        "inner",
-        "rng",
-        "search",
-        "mixture",
+        *("coef", "eta", "limit", "passes", "epoch"),
+        *("gap", "inner", "rng", "search", "mixture"),
     )
 
     def __init__(
@@ -243,7 +217,7 @@ class SharedEpochs(Resumable):
         eta = min(self.eta if np.isfinite(self.eta) else stage.safe, 0.5 / reg)
         passes = [self.rng.permutation(problem.n_rows) for _ in range(self.passes)]
         order = np.concatenate(passes)
-        rule = Rule(
+        rule = EpochRule(
             np.array([eta]), np.array([1.0 - eta * reg]), np.array([len(order)])
         )
         gradient = -old.dual / problem.bound[:, None]
@@ -253,11 +227,11 @@ class SharedEpochs(Resumable):
         with np.errstate(over="ignore", invalid="ignore"):  # steps that were too long
             new = stage.point(coef) if np.all(np.isfinite(coef)) else old
         if new is not old and new.value <= old.value:
-            self.limit *= RELAX
-            self.eta = min(LONGER * eta, self.limit)
+            self.limit *= 1.02  # noise may be smaller by now
+            self.eta = min(STEP_GROWTH * eta, self.limit)
             return new, len(order)
-        self.limit = LESS_THAN_FAILED * eta
-        self.eta = SHORTER * eta
+        self.limit = FAILED_STEP_SHARE * eta
+        self.eta = 0.5 * eta
         return old, len(order)
 
     def _measured(self, stage: Stage, point: FrozenPoint, steps: int) -> Iterate:
@@ -279,23 +253,25 @@ class SharedEpochs(Resumable):
 
     def _adapt(self, stage: Stage, norms: Array, below: float, value: float) -> None:
         inner, last = relative_gap(value, below), self.inner
-        sharp = SENSITIVE * (self.problem.norm.p - 1.0) + INNER_SHARE * self.gap
-        if inner <= INNER_SHARE * self.gap * min(1.0, sharp):
+        enough = FROZEN_GAP_SHARE * self.gap
+        # Near p = 1 the bound suffers from the root of what is unsolved.
+        sharp = 5.0 * (self.problem.norm.p - 1.0) + enough
+        if inner <= enough * min(1.0, sharp):
             self.search.step(norms, below, value)
             inner = self.gap
-        elif inner > LITTLE * last:
+        elif inner > SLOW_EPOCH * last:
             self._work_harder(stage)
-        elif inner < MUCH * last:
+        elif inner < FAST_EPOCH * last:
             self.passes = max(self.passes // 2, 1)
         self.inner = inner
 
     def _work_harder(self, stage: Stage) -> None:
         """More passes, up to twice the condition number; then less noisy steps."""
         useful = 2.0 / (self.eta * self.problem.reg * self.problem.n_rows)
-        if self.passes < np.clip(useful, *MOST_PASSES):
+        if self.passes < np.clip(useful, 16, 128):
             self.passes *= 2
-        elif self.eta > CAREFUL * stage.safe:
-            self.limit = self.eta = LESS_THAN_FAILED * self.eta
+        elif self.eta > 0.5 * stage.safe:
+            self.limit = self.eta = FAILED_STEP_SHARE * self.eta
 
     def _better_dual(
         self, frozen: FrozenProblem, point: FrozenPoint

@@ -13,16 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manykernels.base.arrays import Array
-from manykernels.hot.svrg_epochs import Rule, Snapshot
+from manykernels.hot.svrg_epochs import EpochRule, Snapshot
 from manykernels.solvers.conjugate_gradients import conjugate_gradients
 from manykernels.solvers.loop import Iterate, Resumable
 from manykernels.solvers.problem import Expansion, Problem
 from manykernels.solvers.smooth.frozen_kernel import FrozenKernel
 from manykernels.solvers.svrg.epoch import block_source, importance, run_epoch
 
-SMALLEST_WEIGHT = 1e-12  # of a block that has vanished: it stays where it is
-FITTING_STEPS = 100  # of conjugate gradients for the shared coefficients
-FITTED = 1e-20  # squared residual, relative, that ends them
+LEAST_BLOCK_WEIGHT = 1e-12  # of a block that has vanished: it stays where it is
 
 
 @dataclass(frozen=True)
@@ -90,7 +88,7 @@ class BlockEpochs(Resumable):
 
     def _descend(self, old: Blocks) -> tuple[Blocks, int]:
         """Lines 3 to 15; returns the new blocks and the number of steps."""
-        weights = np.maximum(self.weights, SMALLEST_WEIGHT)
+        weights = np.maximum(self.weights, LEAST_BLOCK_WEIGHT)
         rule = self._rule(weights)
         gradient = self.problem.loss.gradient(old.total, self.problem.target)
         dual = -self.problem.bound[:, None] * gradient
@@ -106,7 +104,7 @@ class BlockEpochs(Resumable):
         scores = self.problem.bank.block_products(coef)
         return Blocks(coef, scores), len(order)
 
-    def _rule(self, weights: Array) -> Rule:
+    def _rule(self, weights: Array) -> EpochRule:
         """Descent parameters after re-assessing the epochs so far (lines 3, 4, 17)."""
         own = self.problem.reg / weights
         smooth = self._loss_smooth + own
@@ -125,7 +123,7 @@ class BlockEpochs(Resumable):
             draw_length(self.rng, *block)
             for block in zip(reg, step, length.tolist(), strict=True)
         ]
-        return Rule(step, 1.0 - step * own, np.array(taken, np.int64))
+        return EpochRule(step, 1.0 - step * own, np.array(taken, np.int64))
 
     def _iterate(self, blocks: Blocks, steps: int) -> Iterate:
         problem = self.problem
@@ -154,14 +152,14 @@ def shared_model(
     kernel = FrozenKernel(problem.bank, weights)
     coef = np.ascontiguousarray(blocks.coef.sum(axis=0).T) / weights.sum()
     scores = kernel.exact_times(coef)
-    enough = FITTED * float(np.vdot(blocks.total, blocks.total))
+    enough = 1e-20 * float(np.vdot(blocks.total, blocks.total))
     added, _ = conjugate_gradients(
         lambda way, _: kernel.times(way),
         lambda rest: (rest, rest),
         blocks.total - scores,
         np.vdot,
         lambda _added, _rest, square: square <= enough,
-        FITTING_STEPS,
+        100,
     )
     coef = coef + added
     return Expansion(coef, weights), kernel.exact_times(coef)

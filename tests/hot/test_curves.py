@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from manykernels.hot.values import add_values
+from manykernels.hot.curves import add_values
 
 FLOAT = np.float32
 

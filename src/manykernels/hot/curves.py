@@ -7,25 +7,27 @@ import numpy as np
 from manykernels.hot.jit import njit
 
 # Rounding may be done in other places, but infinities and the order of sums stay.
-SAFE = {"contract", "nsz"}
+SAFE_MATH = {"contract", "nsz"}
 # exp(x) = 2^n exp(r), |r| <= log(2) / 2; log(2) in two parts, of which n times the
 # first is exact. Terms to the sixth power leave 1e-7: two in the last digit.
 INVERSE_LOG2 = np.float32(1.44269504)
 LOG2_HIGH = np.float32(0.693359375)
 LOG2_LOW = np.float32(-2.12194440e-4)
-SERIES = tuple(np.float32(1.0 / x) for x in (720.0, 120.0, 24.0, 6.0, 2.0, 1.0, 1.0))
-SMALLEST = np.float32(-127.0)  # power of two whose float has no bits: zero
+EXP_SERIES = tuple(
+    np.float32(1.0 / x) for x in (720.0, 120.0, 24.0, 6.0, 2.0, 1.0, 1.0)
+)
+LEAST_POWER = np.float32(-127.0)  # power of two whose float has no bits: zero
 
 
-@njit(cache=True, nogil=True, fastmath=SAFE)
+@njit(cache=True, nogil=True, fastmath=SAFE_MATH)
 def _exponential(row, powers):
     """row = exp(min(row, 0)) in place; `powers` is for the powers of two."""
     for j in range(len(row)):
         x = min(row[j], np.float32(0.0))
-        n = max(np.floor(x * INVERSE_LOG2 + np.float32(0.5)), SMALLEST)
+        n = max(np.floor(x * INVERSE_LOG2 + np.float32(0.5)), LEAST_POWER)
         r = x - n * LOG2_HIGH - n * LOG2_LOW
-        total = SERIES[0]
-        for term in SERIES[1:]:
+        total = EXP_SERIES[0]
+        for term in EXP_SERIES[1:]:
             total = total * r + term
         powers[j] = (np.int32(n) + np.int32(127)) << np.int32(23)
         row[j] = total
@@ -34,7 +36,7 @@ def _exponential(row, powers):
         row[j] = row[j] * scale[j] if powers[j] > 0 else np.float32(0.0)
 
 
-@njit(cache=True, nogil=True, fastmath=SAFE)
+@njit(cache=True, nogil=True, fastmath=SAFE_MATH)
 def _power(row, base, degree):
     """row = row ** degree in place, from the degree's highest bit to its lowest."""
     base[:] = row
@@ -50,7 +52,7 @@ def _power(row, base, degree):
                 row[j] *= base[j]
 
 
-@njit(cache=True, nogil=True, fastmath=SAFE)
+@njit(cache=True, nogil=True, fastmath=SAFE_MATH)
 def add_values(dot, slope, left, right, degree, left_scale, right_scale, out):
     """out[i, j] += left_scale_i right_scale_j f(slope dot_ij + left_i + right_j).
 
