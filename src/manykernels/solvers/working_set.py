@@ -240,7 +240,7 @@ class RoundingBound:
     def upper_norms(self, coef: Array, theta_norms: Array) -> Array:
         """Norms ||theta_f|| that are at least the true ones."""
         sums = np.linalg.norm(coef, axis=1) @ self.roots
-        return np.sqrt(np.square(theta_norms) + ROUNDOFF * np.square(sums))
+        return np.asarray(np.sqrt(np.square(theta_norms) + ROUNDOFF * np.square(sums)))
 
 
 def best_rescaling(
