@@ -27,7 +27,6 @@ from manykernels.cli.roles import (
     is_number,
     listed,
     readable,
-    require_apart,
     require_entries,
     require_finite,
     require_rows,
@@ -239,7 +238,8 @@ def _read_csv(
 ) -> pd.DataFrame:
     """The planned columns by position: labels are text, the others `numbers`."""
     labels = plan.labels
-    used = sorted(j for j in {*plan.features, *labels, plan.weight} if j is not None)
+    places = [j for j in plan.places.values() if j is not None]
+    used = sorted({*plan.features, *places})
     return pd.read_csv(
         io.StringIO(text),
         sep=delimiter,
@@ -280,10 +280,11 @@ def _with_index(frame: pd.DataFrame, roles: Roles) -> pd.DataFrame:
 def _from_frame(frame: pd.DataFrame, plan: ColumnPlan) -> DataRows:
     """The planned columns; raise if a feature is not finite or a label is missing."""
     require_rows(len(frame))
-    columns = [*plan.features, *([] if plan.weight is None else [plan.weight])]
+    weight = plan.places["weight"]
+    columns = [*plan.features, *([] if weight is None else [weight])]
     found = [_as_numbers(frame[j]) for j in columns]
     words = {j: v for j, v in zip(columns, found, strict=True) if isinstance(v, str)}
-    if words and plan.lenient and plan.weight not in words:
+    if words and plan.lenient and weight not in words:
         # Kernels decide which columns must be numbers.
         pairs = zip(columns, found, strict=True)
         found = [frame[j].to_numpy(object) if j in words else v for j, v in pairs]
@@ -297,15 +298,15 @@ def _from_frame(frame: pd.DataFrame, plan: ColumnPlan) -> DataRows:
     values = np.column_stack(found) if found else np.empty((len(frame), 0))
     if not plan.lenient:
         require_finite(values, plan.titles(columns))
-    return DataRows(
-        values[:, : len(plan.features)],
-        plan.feature_names,
-        _labels(frame, plan, plan.target),
-        None if plan.weight is None else np.asarray(found[-1], dtype=np.float64),
-        _labels(frame, plan, plan.group),
-        _labels(frame, plan, plan.event),
-        _labels(frame, plan, plan.index),
-    )
+    cells = {
+        role: _labels(frame, plan, j)
+        for role, j in plan.places.items()
+        if role != "weight"
+    }
+    if weight is not None:
+        cells["weight"] = np.asarray(found[-1], dtype=np.float64)
+    X = values[:, : len(plan.features)]
+    return DataRows(X, plan.feature_names, y=cells.pop("target"), **cells)
 
 
 def _as_numbers(column: pd.Series) -> np.ndarray | str:
@@ -341,12 +342,11 @@ def read_libsvm(stream: BinaryIO, roles: Roles, zero_based: bool = False) -> Dat
     >>> sample.X.toarray().tolist(), sample.y.tolist()
     ([[0.5, 0.0, 2.0], [0.0, 1.0, 0.0]], [1.0, -1.0])
     """
-    for role, name in (roles.single | {"drop": roles.drop}).items():
+    for role, name in (roles.columns | {"drop": ", ".join(roles.drop)}).items():
         if name:
-            name = name if isinstance(name, str) else ", ".join(name)
             raise TableError(
-                f"expected no --{role} for a LIBSVM file, which has no column names, "
-                f"got {name!r}; leave it out."
+                f"expected no --{roles.option(role)} for a LIBSVM file, which has no "
+                f"column names, got {name!r}; leave it out."
             )
     action = "correct it, or if its indices count from 0, read it with --format libsvm0"
     with readable("LIBSVM rows such as '1 3:0.5 7:2'", action):
@@ -372,38 +372,33 @@ def read_npz(stream: BinaryIO, roles: Roles) -> DataRows:
     The arrays are `X` (n, d) with optional `names`, or `kernels` (n, n_train, F); `y`
     and others are found under the names of their roles.
     """
-    require_apart(**roles.single)
+    roles.require_apart(roles.columns)
     with readable("a whole NPZ file"), zipfile.ZipFile(stream) as archive:
         names = archive.namelist()
         given = "kernels.npy" in names and "X.npy" not in names
         X = _read_array(archive, "kernels" if given else "X", 3 if given else 2, "biuf")
         require_rows(len(X))
-        y, event, weight, group, index = (
-            None if name is None else _read_array(archive, name, 1, kinds, len(X))
-            for name, kinds in (
-                (roles.target, "biufU"),
-                (roles.event, "biufU"),
-                (roles.weight, "biuf"),
-                (roles.group, "biufU"),
-                (roles.index, "biufU"),
+        cells = {
+            role: _read_array(
+                archive, name, 1, "biuf" if role == "weight" else "biufU", len(X)
             )
-        )
+            for role, name in roles.columns.items()
+            if name is not None
+        }
+        y = cells.pop("target", None)
         if given:
             roles.require_count(X.shape[1])
-            return DataRows(X, None, y, weight, group, event)
+            return DataRows(X, None, y, **cells)
         titles = None
         if "names.npy" in names:
             titles = _read_array(archive, "names", 1, "U", X.shape[1]).tolist()
     # Roles name arrays here, so they take no column away.
-    none: dict[str, Any] = dict.fromkeys(
-        ("target", "weight", "group", "event", "index")
-    )
-    columns = replace(roles, **none)
-    plan = columns.plan(titles, X.shape[1])
+    no_columns: dict[str, Any] = dict.fromkeys(roles.columns)
+    plan = replace(roles, **no_columns).plan(titles, X.shape[1])
     X = X if len(plan.features) == X.shape[1] else X[:, plan.features]
     if not plan.lenient:
         require_finite(X, plan.feature_names)
-    return DataRows(X, plan.feature_names, y, weight, group, event, index)
+    return DataRows(X, plan.feature_names, y, **cells)
 
 
 def _read_array(

@@ -258,11 +258,13 @@ def fit_partitions(
         frame = dask_rooms.read_files(source.path, format)
         names = [str(name) for name in frame.columns]
         plan = roles.plan(names, len(names))
-        weight = None if plan.weight is None else frame[names[plan.weight]]
-        assert plan.target is not None  # roles name it
-        X, y = frame[plan.feature_names], frame[names[plan.target]]
+        target, weight = (
+            None if place is None else frame[names[place]]
+            for place in (plan.places["target"], plan.places["weight"])
+        )
+        X = frame[plan.feature_names]
         with watched(model, given.verbose, given.quiet) as warned:
-            model.fit(X, y, sample_weight=weight)
+            model.fit(X, target, sample_weight=weight)
         return {"partitions": frame.npartitions}, warned
 
 

@@ -75,18 +75,14 @@ class ColumnPlan:
 
     names: list[str] | None
     features: list[int]
-    target: int | None = None
-    weight: int | None = None
-    group: int | None = None
-    event: int | None = None
-    index: int | None = None
+    places: dict[str, int | None]  # by role: target, event, weight, group, index
     lenient: bool = False  # whether numbers may be missing
 
     @property
     def labels(self) -> set[int]:
         """Columns that need not be numbers."""
-        columns = (self.target, self.event, self.group, self.index)
-        return {j for j in columns if j is not None}
+        roles = self.places.keys() - {"weight"}
+        return {j for role in roles if (j := self.places[role]) is not None}
 
     @property
     def feature_names(self) -> list[str] | None:
@@ -133,21 +129,32 @@ class Roles:
     lenient: bool = False
 
     @property
-    def single(self) -> dict[str, str | None]:
-        """Columns by the option that names each."""
-        return {
-            "target" if self.event is None else "time": self.target,
-            "event": self.event,
-            "weight": self.weight,
-            "group": self.group,
-            "index": self.index,
-        }
+    def columns(self) -> dict[str, str | None]:
+        """Single columns by role."""
+        roles = ("target", "event", "weight", "group", "index")
+        return {role: getattr(self, role) for role in roles}
+
+    def require_apart(self, places: dict[str, Any]) -> None:
+        """Raise if one column has two roles."""
+        known: dict[Any, str] = {}
+        for role, place in places.items():
+            option = self.option(role)
+            if place is not None and place in known:
+                raise TableError(
+                    f"expected a column of its own for --{option}, got that of "
+                    f"--{known[place]}; name another, or leave one of the two out."
+                )
+            known[place] = option
+
+    def option(self, role: str) -> str:
+        """Name of the option for a role: with events, the target is their time."""
+        return "time" if role == "target" and self.event is not None else role
 
     def wanted_names(self) -> set[str]:
         """Names by which a first line is known to be a header."""
-        single = self.single.values()
+        columns = self.columns.values()
         names = {
-            name for name in single if name and not _COLUMN_POSITION.fullmatch(name)
+            name for name in columns if name and not _COLUMN_POSITION.fullmatch(name)
         }
         return names | set(self.features or ())
 
@@ -158,15 +165,14 @@ class Roles:
             raise TableError(
                 f"expected every column name once, got {twice[0]!r} twice; rename one."
             )
-        columns = self.single
+        columns = self.columns
         if self.index and names and not names[0] and self.index not in names:
             columns["index"] = "0"  # R writes no name above the names of rows
         places = {
-            option: None if wanted is None else find_column(wanted, names, n_columns)
-            for option, wanted in columns.items()
+            role: None if wanted is None else find_column(wanted, names, n_columns)
+            for role, wanted in columns.items()
         }
-        require_apart(**places)
-        target, event, weight, group, index = places.values()
+        self.require_apart(places)
         if names is not None and self.features is not None:
             place = {name: j for j, name in enumerate(names)}
             missing = [name for name in self.features if name not in place]
@@ -178,12 +184,10 @@ class Roles:
             features = [place[name] for name in self.features]
         else:
             found = [j for d in self.drop for j in _find_all(d, names, n_columns)]
-            others = {*found, target, event, weight, group, index}
+            others = {*found, *places.values()}
             features = [j for j in range(n_columns) if j not in others]
         self._check(features, names)
-        return ColumnPlan(
-            names, features, target, weight, group, event, index, self.lenient
-        )
+        return ColumnPlan(names, features, places, self.lenient)
 
     def _check(self, features: Sequence[int], names: list[str] | None) -> None:
         """Raise if there are no features, too many, or some without a name."""
@@ -208,18 +212,6 @@ class Roles:
                 f"expected {self.n_features} columns as in training, got {found}; "
                 "leave out the others with --drop."
             )
-
-
-def require_apart(**roles: Any) -> None:
-    """Raise if one column has two roles."""
-    known: dict[Any, str] = {}
-    for role, place in roles.items():
-        if place is not None and place in known:
-            raise TableError(
-                f"expected a column of its own for --{role}, got that of "
-                f"--{known[place]}; name another, or leave one of the two out."
-            )
-        known[place] = role
 
 
 def find_column(wanted: str, names: list[str] | None, n_columns: int) -> int:
