@@ -16,8 +16,9 @@ from manykernels.banks import (
     build_bank,
 )
 from manykernels.banks.base import block_norms
+from manykernels.banks.composed import ExchangedBank
 from manykernels.base import machine
-from manykernels.kernels import KernelSet, Linear
+from manykernels.kernels import RBF, KernelSet, Linear
 from manykernels.solvers import Auto
 from tests.banks.check_bank import check_bank
 from tests.oracles.toys import make_problem
@@ -169,3 +170,16 @@ def test_rounding_of_cancelling_coefficients_is_no_indefinite_kernel(
     for sign in (X[:, 0] > 0.0, X[:, 0] <= 0.0):
         coef[sign] -= coef[sign].mean(axis=0)
     assert block_norms(bank, coef)[0] < 1e-2 * np.abs(coef).sum()
+
+
+@pytest.mark.parametrize("storage", ["gram:float64", "on_demand:float64"])
+def test_exchanged_kernels(storage: str) -> None:
+    X = np.random.default_rng(0).normal(size=(30, 4))
+    kernels = KernelSet.fit([RBF(), Linear(), RBF(columns=[0])], X, dtype=np.float64)
+    order = np.random.default_rng(1).permutation(30)
+    stack = kernels.stack()
+    stack[1] = stack[1][np.ix_(order, order)]
+    bank = build_bank(kernels, storage)
+    chosen = np.array([False, True, False])
+    exchanged = ExchangedBank(bank, bank.take(order), chosen)
+    check_bank(exchanged, np.moveaxis(stack, 0, 1), 1e-9, np.arange(0, 30, 2))

@@ -66,14 +66,6 @@ def test_every_storage_holds_the_same_values(
     check_bank(bank, twin(KernelSet.fit(kernels, X, dtype=np.float64)), rtol, SUBSET)
 
 
-def test_auto_takes_features_where_values_do_not_fit() -> None:
-    fitted = KernelSet.fit(EXPLICIT, X)
-    bank = build_bank(fitted, "auto", memory_limit=build.gram_bytes(fitted) - 1)
-    assert isinstance(bank, BlockBank)
-    exact = build_bank(fitted, "auto", memory_limit=build.gram_bytes(fitted))
-    assert isinstance(exact, GramBank)
-
-
 def test_values_that_do_not_fit_are_refused_before_they_are_computed() -> None:
     fitted = KernelSet.fit(ANY, X)
     with pytest.raises(MemoryError, match="storing 3 kernels of 19 x 19 values needs"):

@@ -94,13 +94,6 @@ def test_without_room_on_the_disk_values_are_computed(
     assert isinstance(build_bank(kernels, memory_limit=limit), OnDemandBank)
 
 
-@pytest.mark.parametrize("storage", ["memmap", "on_demand"])
-@pytest.mark.parametrize("kernels", [CHEAP, DEAR], ids=["cheap", "dear"])
-def test_an_explicit_storage_wins(kernels: list[Kernel], storage: str) -> None:
-    kind = StoredBank if storage == "memmap" else OnDemandBank
-    assert isinstance(build_bank(fitted(kernels), storage), kind)
-
-
 @pytest.mark.parametrize("storage", ["auto", "memmap"])
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_a_limit_too_small_for_one_block_is_refused(storage: str, dtype: str) -> None:

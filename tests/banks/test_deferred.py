@@ -63,17 +63,6 @@ def test_whoever_asks_for_all_of_them_has_them_stored() -> None:
     assert bank.share_computed == 0.0
 
 
-def test_parts_are_counted() -> None:
-    bank, store = new_bank()
-    coef = np.zeros((60, 2))
-    coef[SOME] = 1.0
-    bank.scores_at(np.arange(30), coef, ONES)
-    assert bank.share_computed == pytest.approx(20 * 30 / 60**2)
-    bank.take(SOME)
-    assert bank.share_computed == pytest.approx((20 * 30 + 20 * 20) / 60**2)
-    assert store.calls == 1  # of the part
-
-
 @pytest.mark.parametrize(
     ("kernels", "dtype", "options", "kind"),
     [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -92,20 +91,6 @@ def test_partial_fit_takes_half_precision_as_single() -> None:
         for dtype in ("float16", "float32")
     ]
     np.testing.assert_array_equal(models[0].dual_coef_, models[1].dual_coef_)
-
-
-@pytest.mark.parametrize("dtype", ["float8", "int32"])
-def test_other_precisions_are_refused(dtype: str) -> None:
-    with pytest.raises(ValueError, match="dtype must be float32, float64 or"):
-        MKLClassifier(ANY, storage=f"gram:{dtype}").fit(X, y)
-
-
-def test_a_temporary_file_is_gone_after_the_fit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    fit("memmap")
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_path_of_C_computes_its_kernels_once(

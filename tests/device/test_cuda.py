@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+from importlib import import_module
+
 import numpy as np
 import pytest
 
@@ -74,3 +77,20 @@ def test_blocks_reach_the_gap_that_they_promise(cuda, n_outputs):
         for t in stretches
     )
     assert primal - linear + 0.5 * quadratic <= 1.1e-3 * primal
+
+
+def test_no_garbage_is_collected_and_later_it_is_again():
+    require_torch()
+    no_collection = import_module("manykernels.device.cuda").no_collection
+    assert gc.isenabled()
+    with pytest.raises(ValueError, match="inside"), no_collection():
+        assert not gc.isenabled()
+        raise ValueError("inside")
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        with no_collection():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()

@@ -54,8 +54,6 @@ class Device:
     ----------
     precise : dtype
         Of sums that a certificate rests on: float64 where the device has it.
-    is_host : bool
-        Whether it computes in the processor's own memory.
     seconds_per_value : float or None
         How fast fits are, per kernel value: an order of magnitude; None where they
         are about as fast as with NumPy.
@@ -67,7 +65,6 @@ class Device:
     [0, 2, 4]
     """
 
-    is_host: bool = True
     seconds_per_value: float | None = None
 
     def __init__(self, name: str, xp: Any) -> None:
@@ -182,9 +179,6 @@ class Device:
             return None
         half = linalg.solve(factor, sides)
         return linalg.solve(self.xp.matrix_transpose(factor), half)
-
-    def synchronize(self) -> None:
-        """Wait until everything that was asked for is computed."""
 
 
 def _power(values: DeviceArray, degree: int) -> DeviceArray:

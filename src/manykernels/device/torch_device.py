@@ -36,7 +36,6 @@ class TorchDevice(Device):
         _require_available(name)
         self.place = torch.device(name)
         self.numbered_place = torch.empty(0, device=self.place).device
-        self.is_host = self.place.type == "cpu"
         self.is_cuda = self.place.type == "cuda"
         if self.is_cuda:
             self.seconds_per_value = CUDA_SECONDS_PER_VALUE
@@ -131,10 +130,6 @@ class TorchDevice(Device):
     ) -> DeviceArray | None:
         factor, failed = torch.linalg.cholesky_ex(matrix)
         return None if failed else torch.cholesky_solve(sides, factor)
-
-    def synchronize(self) -> None:
-        if self.is_cuda:
-            torch.cuda.synchronize(self.place)
 
 
 def _add_at_once(
