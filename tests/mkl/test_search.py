@@ -16,14 +16,12 @@ from sklearn.model_selection import (
 )
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import manykernels as mk
 from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, MKLRegressorCV
 from manykernels.kernels import RBF, Linear
 from manykernels.mkl.search import Grid
 from tests.mkl.test_bad_input import refused
-from tests.sklearn_checks import run_check
 
 # Numbers in place of "scale", and no normalization that looks at other rows: then a
 # search that computes kernels anew in every fold has the same ones.
@@ -250,14 +248,3 @@ def test_bad_input(sugar):
         MKLRegressorCV(cv="kfold").fit(X, Y)
     with refused("scoring must be", "3"):
         MKLRegressorCV(FIXED, 1.5, [1.0], scoring=3).fit(X, Y)
-
-
-@parametrize_with_checks(
-    [
-        MKLRegressorCV([Linear(), RBF()], 1.5, [0.1, 1.0]),
-        MKLRegressorCV([Linear(), RBF()], 1.5, [0.1, 1.0], cv=2, loss="huber"),
-        MKLClassifierCV([Linear(), RBF()], 1.5, [0.1, 1.0], cv=2),
-    ],
-)
-def test_scikit_learn(estimator, check):
-    run_check(estimator, check, max_iter=25)

@@ -7,28 +7,16 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.utils.estimator_checks import (
     check_sample_weight_equivalence_on_dense_data,
-    parametrize_with_checks,
 )
 
 import manykernels as mk
 from manykernels import MKLClassifier
 from manykernels.kernels import RBF, Linear
-from tests.sklearn_checks import precise, run_check
+from tests.sklearn_checks import precise
 
 SMOOTH = ["log", "smoothed_hinge", "squared_hinge"]
 each_loss = pytest.mark.parametrize("loss", SMOOTH)
 KERNELS = [Linear(), RBF(0.1), RBF(1.0)]
-
-
-@parametrize_with_checks(
-    [
-        MKLClassifier(loss="log"),
-        MKLClassifier(loss="log", solver="svrg"),
-    ]
-)
-def test_scikit_learn(estimator, check):
-    # A gap is the square of an error in scores: seven digits take all the rounds.
-    run_check(estimator, check, tol=1e-16)
 
 
 @pytest.mark.filterwarnings("ignore:The relative duality gap")

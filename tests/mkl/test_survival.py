@@ -264,7 +264,6 @@ class OnAnyTarget(MKLSurvival):
 @parametrize_with_checks(
     [
         OnAnyTarget(),
-        OnAnyTarget([Linear(), RBF()], p=1.0, epsilon=0.1),
         OnAnyTarget("precomputed", psd="clip"),
     ],
     expected_failed_checks=exempt,

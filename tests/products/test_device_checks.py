@@ -5,7 +5,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from manykernels import PolynomialMKLClassifier, PolynomialMKLRegressor
 from manykernels.products import ColumnGeneration
 from tests.device.devices import require_torch
-from tests.products.test_checks import exempt
+from tests.sklearn_checks import exempt
 
 require_torch()
 

@@ -9,7 +9,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import manykernels as mk
 from manykernels.banks import GramBank, OnDemandBank
@@ -23,7 +22,6 @@ from manykernels.compare.combinations.product import PowerProduct
 from manykernels.files import from_plain, to_plain
 from manykernels.kernels import RBF, KernelSet
 from tests.mkl.test_bad_input import refused
-from tests.sklearn_checks import exempt, run_check
 
 ALL = [
     mk.compare.AlignmentClassifier,
@@ -34,29 +32,6 @@ ALL = [
     mk.compare.LeaveOneOutKernelClassifier,
     mk.compare.ProductKernelClassifier,
 ]
-
-# --- scikit-learn's checks ---------------------------------------------------
-
-WIDE = [RBF("0.1*scale"), RBF("0.3*scale")]
-
-
-@parametrize_with_checks(
-    [
-        mk.compare.AlignmentClassifier(),
-        mk.compare.AveragedKernelClassifier(),
-        mk.compare.BestKernelClassifier(WIDE, cv=2),
-        mk.compare.EasyMKLClassifier(),
-        mk.compare.LPBetaClassifier(WIDE, cv=2),
-        mk.compare.LeaveOneOutKernelClassifier(WIDE),
-        mk.compare.ProductKernelClassifier(),
-        # Some checks round or shift a kernel matrix, which makes it indefinite.
-        mk.compare.AveragedKernelClassifier("precomputed", psd="clip"),
-    ],
-    expected_failed_checks=exempt,
-)
-def test_scikit_learn(estimator, check):
-    run_check(estimator, check, max_iter=20)
-
 
 # --- tools ------------------------------------------------------------------
 
