@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 
 # Of the largest eigenvalue: smaller ones are rounding of a singular matrix.
 SINGULAR_RTOL = 1e-12
-DEVICE_BLOCK_BYTES = 2**26  # of mapped rows at a time: a device needs many to be busy
 
 
 @storable(whiten=Floats("landmarks", "columns of phi"))
@@ -165,6 +164,7 @@ class TensorSketch:
         for buckets, signs in zip(self.buckets, self.signs, strict=True):
             scaled = signs * np.sqrt(kernel.gamma)
             scaled[-1] = signs[-1] * np.sqrt(kernel.coef0)
+            # A product of spectra is a circular convolution of sketches.
             product = product * np.fft.rfft(self._sketch(values, buckets, scaled))
         return np.asarray(np.fft.irfft(product, self.n_columns))
 
@@ -281,7 +281,8 @@ class MappedGroup:
         """Return phi of a table, computed in float64 a block at a time."""
         n, width = values.shape[0], self.map.n_columns
         out, squares = device.empty((n, width), dtype), np.empty(n)
-        block_bytes = KERNEL_BLOCK_BYTES if device is HOST else DEVICE_BLOCK_BYTES
+        # Blocks that stay in the cache; a device is busy with larger ones only.
+        block_bytes = KERNEL_BLOCK_BYTES * (1 if device is HOST else 16)
         size = max(1, block_bytes // (8 * max(1, width)))
 
         def work(begin: int, end: int) -> None:
@@ -294,7 +295,8 @@ class MappedGroup:
         if n <= size or device is not HOST:
             work(0, n)
         else:
-            with one_blas_thread():  # a map is worth some twenty passes over phi
+            # A map costs about as much as twenty passes over phi.
+            with one_blas_thread():
                 in_slices(n, 20 * 8.0 * n * max(1, width), work)
         return TableRows(out if device is HOST else DeviceTable(device, out), squares)
 
@@ -318,6 +320,7 @@ class MappedGroup:
             # The largest entry first: squares of tiny numbers would vanish.
             phi = quotient(xp, phi, xp.max(xp.abs(phi), axis=1)[:, None])
             phi = quotient(xp, phi, xp.sqrt(xp.sum(phi * phi, axis=1))[:, None])
+        # Norms of unit rows are 1 to the bit, and 0 where phi vanishes.
         norms = device.get(xp.sum(phi * phi, axis=1))
         return phi, norms > 0.5 if self.unit else norms
 
@@ -341,6 +344,7 @@ class MappedGroup:
     def take(self, index: Values, support: Values, keep_all: bool) -> MappedGroup:
         """Keep the reference rows `index`; a model keeps none, on no device."""
         rows = self.rows.take(index)
+        # An empty slice would keep the whole array of features alive.
         if not len(index):
             values = np.empty(rows.values.shape, rows.values.dtype)
             rows = TableRows(values, np.empty(0))
@@ -390,6 +394,7 @@ def fit_map(
         shape = (kernel.degree, n_columns + 1)
         buckets = rng.integers(rank, size=shape)
         return TensorSketch(buckets, rng.choice([-1.0, 1.0], size=shape), rank)
+    # Every frequency has a cosine and a sine.
     pairs = (rank + 1) // 2
     if kernel.random_map == "cauchy":
         return RandomFourier(kernel.gamma * rng.standard_cauchy((n_columns, pairs)))

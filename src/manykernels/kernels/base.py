@@ -27,7 +27,7 @@ Approximate: TypeAlias = Literal["nystroem", "random_features"] | None
 SHARED_FIELDS = ("columns", "name", "normalize", "center", "approximate", "rank")
 APPROXIMATIONS = ("nystroem", "random_features")
 DEFAULT_RANK = 300  # columns of phi: their matrix costs less than one of kernel values
-# A kernel in a text that reads given matrices: its first word says so.
+# A kernel in a text that reads given matrices has one of these first words.
 READS_MATRICES = re.compile(r"(?:^|;)\s*(?:precomputed|distance)(?=[:@;(#\s]|$)", re.I)
 # Of the largest value: asymmetry and negative eigenvalues up to this are rounding of
 # matrices that were computed in single precision.
@@ -71,7 +71,7 @@ class Kernel:
     approximate : {"nystroem", "random_features", None}
         Replace k by <phi(x), phi(y)> with few columns: landmarks drawn from the
         training rows, or random features where the kernel has them. Centering and
-        normalization then speak of the approximate kernel.
+        normalization are then those of the approximate kernel.
     rank : int, optional
         Columns of phi, 300 if not given. Nyström takes at most one per different
         training row; random Fourier features come in pairs, so an odd rank is raised
@@ -111,6 +111,7 @@ class Kernel:
     check_psd: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
+        # Kernels are frozen, so that fits and sets can share them.
         object.__setattr__(self, "columns", plain_columns(self.columns))
         for key, value in vars(self).items():
             if isinstance(value, np.generic):
@@ -155,6 +156,7 @@ class Kernel:
             factor, word = read_width(getattr(self, name), tuple(rules), name)
             if word is not None:
                 rule = rules[word]
+                # "0.1*median" and "10*median" need the same pairwise distances.
                 if rule not in known:
                     with np.errstate(over="ignore", invalid="ignore"):
                         known[rule] = rule(values, copies)
@@ -288,6 +290,7 @@ def unique_names(labels: Sequence[str]) -> list[str]:
     >>> unique_names(["rbf@a*", "linear", "rbf@a*"])
     ['rbf@a*', 'linear', 'rbf#2@a*']
     """
+    # The number stands before "@": such a name is still a text that can be parsed.
     names: list[str] = []
     for label in labels:
         count, name = 1, label

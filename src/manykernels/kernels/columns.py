@@ -107,6 +107,7 @@ def select_columns(
         )
     names = getattr(X, "columns", None) if feature_names is None else feature_names
     n = int(X.shape[1])
+    # Slices are kept: their columns are views of the table, not copies.
     if chosen is None:
         return slice(0, n)
     views: Mapping[str, range] = getattr(X, "views", {})

@@ -207,6 +207,8 @@ class FeatureGroup:
                 steepest = max(steepest, gamma)
         tiny = np.finfo(float).tiny
         if steepest * max(tiny, largest) > SAFE_EXPONENT:
+            # Around their mean, rows may be short enough for float32; sparse rows
+            # would no longer be sparse.
             if not sp.issparse(values):
                 offset = np.asarray(values.mean(axis=0, dtype=np.float64))
                 rows = TableRows.of(values, offset)
@@ -247,6 +249,7 @@ class FeatureGroup:
             by_form.setdefault(fitted.kernels[f].form, []).append(f)
         for form, (*others, last) in by_form.items():
             block = derive(form, shared, a, b)
+            # `apply` overwrites: only the last kernel of a form needs no copy.
             for f in others:
                 yield f, fitted.kernels[f].apply(block.copy())
             yield last, fitted.kernels[last].apply(block)
@@ -272,6 +275,7 @@ class FeatureGroup:
         """Return phi(x) before centering and normalization, dense or CSR."""
         if kernel.form == "constant":
             return np.ones((len(rows), 1), dtype=rows.values.dtype)
+        # Features are those of the table, whatever was subtracted for distances.
         values = rows.values if self.offset is None else rows.values + self.offset
         if kernel.form != "cosine":
             return values
@@ -279,6 +283,7 @@ class FeatureGroup:
 
     def take(self, index: Values, support: Values, keep_all: bool) -> FeatureGroup:
         """Keep the reference rows `index`."""
+        # New rows need their values with all training rows, whichever are kept.
         if self.full or keep_all:
             return replace(self, full=True)
         return replace(self, rows=self.rows.take(index))
@@ -361,6 +366,7 @@ def _require_squares(rows: TableRows, name: str, dtype: Any) -> None:
     """Raise if a precision cannot hold the squares of the rows."""
     if not rows.squares.size:
         return
+    # Squares of tiny numbers may all be zero although the row is not.
     vanished = rows.squares == 0.0
     if vanished.any() and abs(rows.values[vanished]).max() > 0.0:
         require_range(np.full(1, np.finfo(np.float64).tiny), name, dtype)

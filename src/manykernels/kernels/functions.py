@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -148,10 +147,7 @@ class RBF(Kernel):
 
     kind: ClassVar[str] = "rbf"
     widths: ClassVar[Widths] = {
-        "gamma": {
-            "scale": inverse_variance,
-            "median": partial(inverse_median, metric="sqeuclidean"),
-        }
+        "gamma": {"scale": inverse_variance, "median": inverse_median("sqeuclidean")}
     }
     random_map: ClassVar[str | None] = "gaussian"
     form: ClassVar[str] = "squared_distance"
@@ -189,10 +185,7 @@ class Laplacian(Kernel):
 
     kind: ClassVar[str] = "laplacian"
     widths: ClassVar[Widths] = {
-        "gamma": {
-            "scale": inverse_columns,
-            "median": partial(inverse_median, metric="cityblock"),
-        }
+        "gamma": {"scale": inverse_columns, "median": inverse_median("cityblock")}
     }
     random_map: ClassVar[str | None] = "cauchy"
     family: ClassVar[str] = "manhattan"
@@ -304,6 +297,7 @@ class BSpline(Kernel):
         _require_degree(self, self.degree)
 
     def apply(self, block: Values) -> Values:
+        # `block` holds squared distances.
         np.sqrt(block, out=block)
         block *= -1.0 / float(self.width)
         block += 1.0
@@ -375,6 +369,7 @@ class Custom(Kernel):
         first = values[:CUSTOM_BLOCK_ROWS]
         block = self.block(self.label, first, first)
         largest = float(np.abs(block).max(initial=0.0))
+        # Solvers read a row as a column; an asymmetric function has no optimum.
         gap = float(np.abs(block - block.T).max(initial=0.0))
         if gap > 10.0 * VALUE_RTOL * largest:  # single precision, and sums of many
             raise ValueError(

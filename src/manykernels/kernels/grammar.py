@@ -108,6 +108,7 @@ def as_kernels(spec: Any = None) -> list[Kernel]:
     """
     if spec is None:
         return default_kernels()
+    # Texts are sequences too.
     several = isinstance(spec, Sequence) and not isinstance(spec, str)
     kernels: list[Kernel] = []
     for item in spec if several else [spec]:
@@ -178,6 +179,7 @@ def parse_kernel(text: str) -> Kernel:
     >>> parse_kernel("rbf(gamma=0.1*scale)#2@b_*")
     RBF(gamma='0.1*scale', columns='b_*')
     """
+    # A name of a fitted kernel has its parameters in brackets, a text behind ":".
     head, at, where = text.strip().partition("@")
     parts = _NAME.fullmatch(head)
     kind, _, options = head.partition(":") if parts is None else parts.groups("")

@@ -170,6 +170,7 @@ class Scaling:
         """
         if left.clipped is not None and right.clipped is not None:
             return left.clipped @ right.clipped.T
+        # k(x, y) - mu(x) - mu(y) + mean of mu, and then times the inverse norms.
         if left.means is not None and right.means is not None:
             block -= left.means.astype(block.dtype)[:, None]
             block -= (right.means - self.total).astype(block.dtype)[None, :]
@@ -186,6 +187,7 @@ class Scaling:
         if rows.clipped is not None:
             return np.asarray(np.square(rows.clipped).sum(axis=1))
         final = self.centered(diagonal, rows.means)
+        # Divided by itself, a value is 1, or 0 if it vanishes.
         if self.unit:
             final = (final > self.noise).astype(np.float64)
         final = final * self.factor
@@ -222,6 +224,7 @@ class Scaling:
         if self.means is not None:
             self.total = float(shares @ self.means)
             self.noise = CENTERED_RTOL * float(diagonal.max())
+        # A kernel that vanishes on all rows would divide by zero below.
         centered = self.centered(diagonal, self.means)
         if not (centered > self.noise).any():
             centering = " after centering" if kernel.center else ""
@@ -266,6 +269,7 @@ def fit_scalings(
         require_range(diagonal, name, fitted.dtype, kernel.family)
         fitted.scalings[f] = scaling = Scaling(diagonal)
         if kernel.center and kernel.has_features:
+            # Means of values are values with the mean feature vector.
             phi = group.features(kernel, everything)
             scaling.direction = np.asarray(phi.T @ shares, dtype=np.float64)
             scaling.means = np.asarray(phi @ scaling.direction)
@@ -274,6 +278,7 @@ def fit_scalings(
             means = means or _implicit_means(fitted, group, shares)
             scaling.means, scaling.shares = means[f], shares
         scaling.normalize(kernel, name, shares)
+        # Factors of rows come last: they are no part of normalization.
         if factors is not None:
             norms = scaling.norms
             scaling.norms = factors if norms is None else norms * factors
@@ -307,6 +312,7 @@ def _inverse_mean(name: str, centered: Values, shares: Values) -> float:
 
 def _inverse_constant(name: str, centered: Values) -> float:
     low, high = float(centered.min()), float(centered.max())
+    # Far above rounding in float32, and far below what a real diagonal varies by.
     if high - low > 1e-4 * high:
         raise ValueError(
             f"kernel {name!r} can have normalize='diagonal' only with a constant "
@@ -420,6 +426,7 @@ def _clearly_positive(matrix: Values) -> bool:
 
 def clip_matrix(matrix: Values, copies: Values) -> Clip | None:
     """Return the projection for an indefinite matrix, None if there is no need."""
+    # The matrix of all the copies has the same eigenvalues, apart from zeros.
     roots = np.sqrt(copies)
     values, vectors = eigh(matrix.astype(np.float64) * np.outer(roots, roots))
     limit = VALUE_RTOL * float(np.abs(values).max())

@@ -76,7 +76,7 @@ class KernelSet(KernelValues):
     dtype : dtype
         Of all returned blocks.
     support : array of int or None
-        Training positions of the reference rows once restricted.
+        Training positions of the reference rows, once some were taken.
 
     Examples
     --------

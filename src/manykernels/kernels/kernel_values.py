@@ -107,6 +107,7 @@ class KernelValues:
 
     def tile(self, rows: Selection, columns: Selection) -> Iterator[tuple[int, Values]]:
         """Yield (f, block) between some reference rows and others."""
+        # Products of a row with itself are inexact, and its value is known.
         ids, *places = in_both(np.arange(self.n_reference), rows, columns)
         for f, block in self.between(rows, columns):
             block[tuple(places)] = self._diagonal(f, ids)
@@ -122,6 +123,7 @@ class KernelValues:
         plain = []
         for group in self.groups:
             if self.is_fused(group):
+                # Weighted values are added at once: no block of a single kernel.
                 tile = FusedTile(self, group, rows, columns)
                 for f in group.members:
                     tile.add(f, weights[f], out)
@@ -150,12 +152,12 @@ class KernelValues:
                 for f in group.members:
                     yield f, tile.add(f, 1.0, np.zeros_like(tile.products))
             elif group.members:
-                left, right = self.ids(group, rows), self.ids(group, columns)
-                a, b = group.reference(left), group.reference(right)
+                ids, others = self.ids(group, rows), self.ids(group, columns)
+                a, b = group.reference(ids), group.reference(others)
                 for f, block in group.blocks(self, a, b):
                     scaling = self.scalings[f]
-                    sides = scaling.of_rows(left), scaling.of_rows(right)
-                    yield f, scaling.finish(block, *sides)
+                    left, right = scaling.of_rows(ids), scaling.of_rows(others)
+                    yield f, scaling.finish(block, left, right)
 
     def diagonals(self) -> Values:
         """Return values of the reference rows with themselves, (F, N), float64."""
@@ -214,7 +216,8 @@ class KernelValues:
         else:
             X_new = as_table(X_new)
             n_rows, itemsize = X_new.shape[0], 8
-            for group in self.groups:  # rows as read, without offset, as mapped
+            # Three copies in float64: rows as read, without offset, and as mapped.
+            for group in self.groups:
                 width += 3 * group.rows.values.shape[1]
         for part in row_blocks(n_rows, width, itemsize, block_bytes):
             if self.are_given:
@@ -232,6 +235,7 @@ class KernelValues:
             for part in row_blocks(n_rows, width, out.itemsize, KERNEL_BLOCK_BYTES):
                 rows = whole if part == slice(0, n_rows) else whole.take(part)
                 for f, block in group.blocks(self, rows, train):
+                    # Centering and clipping need the raw values with all rows.
                     left = self.scaling_of_new(group, f, rows, block)
                     right = self.scalings[f].of_rows(slice(None))
                     block = self.scalings[f].finish(block, left, right)
@@ -259,10 +263,7 @@ class KernelValues:
     def scaling_of_new(
         self, group: Group, f: int, rows: Any, block: Values | None = None
     ) -> RowScaling:
-        """Return the constants of new rows.
-
-        `block` may hold their raw values with all training rows, if these are known.
-        """
+        """Return the constants of new rows, perhaps from raw values with all rows."""
         kernel, scaling = self.kernels[f], self.scalings[f]
         if block is None and self.needs_all(f):
             return self._scaling_in_parts(group, f, rows)
@@ -296,8 +297,8 @@ class KernelValues:
         self, group: Group, f: int, rows: Any, scaling: RowScaling
     ) -> Values:
         """Return values of new rows with themselves, given the rows' constants."""
-        diagonal = group.diagonal(self, f, rows)
-        return self.scalings[f].final_diagonal(diagonal, scaling)
+        raw = group.diagonal(self, f, rows)
+        return self.scalings[f].final_diagonal(raw, scaling)
 
     def new_rows(self, X_new: Any) -> list[Any]:
         """Return new rows prepared for every group."""
@@ -311,10 +312,7 @@ class KernelValues:
                     f"expected {self.n_columns} columns as in fit, got "
                     f"{X_new.shape[1]}; pass the same columns in the same order."
                 )
-        prepared = []
-        for group in self.groups:
-            prepared.append(group.new(self, X_new))
-        return prepared
+        return [group.new(self, X_new) for group in self.groups]
 
     # --- explicit features --------------------------------------------------
 
@@ -336,10 +334,7 @@ class KernelValues:
         return out
 
     def new_features(self, X_new: Any) -> list[Any]:
-        """Return explicit features of new rows, in the space of :meth:`features`.
-
-        None for a kernel that is not evaluated.
-        """
+        """Return explicit features of new rows, in the space of :meth:`features`."""
         if not self.is_explicit:
             raise ValueError(
                 "explicit features need Linear, Cosine and Constant kernels only, or "
@@ -357,10 +352,12 @@ class KernelValues:
     ) -> Any:
         """Return features after centering and normalization."""
         phi = group.features(self.kernels[f], rows)
+        # <phi(x) - mean, phi(y) - mean> is the centered kernel.
         if self.scalings[f].direction is not None:
             phi = phi - self.scalings[f].direction
         if scaling.norms is not None:
             phi = scale_rows(phi, scaling.norms)
+        # The factor of the kernel: each of the two sides brings its root.
         if self.scalings[f].factor != 1.0:
             phi = phi * np.sqrt(self.scalings[f].factor)
         return phi.astype(self.dtype, copy=True)
@@ -445,9 +442,6 @@ class KernelValues:
         return True
 
     def is_fused(self, group: Group) -> TypeGuard[FeatureGroup]:
-        """Whether the kernels of a group can all be computed in one pass.
-
-        Tiles in single precision are computed from the inner products at once: with a
-        pass for every operation, computing takes seven times longer.
-        """
+        """Whether the kernels of a group are computed in one pass over a tile."""
+        # In single precision: a pass for every operation takes seven times longer.
         return self.has_curves(group) and group.rows.values.dtype == np.float32

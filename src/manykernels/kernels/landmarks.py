@@ -63,6 +63,7 @@ def row_keys(values: Any) -> Values:
     >>> len(set(keys)), bool((row_keys(sp.csr_array(rows)) == keys).all())
     (2, True)
     """
+    # A sum of products with random numbers modulo 2^64 hashes the row.
     factors = np.random.default_rng(0).integers(
         2**64, size=values.shape[1], dtype=np.uint64
     )

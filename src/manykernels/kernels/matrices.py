@@ -137,16 +137,16 @@ class GivenGroup:
     position : int
         Which matrix of the stack.
     matrix : array
-        Its rows and columns of the reference rows; a view of what was given until the
-        set is restricted.
+        Its rows and columns of the reference rows; a view of what was given until some
+        rows are taken.
     ids : array of int or None
-        Training positions of the reference rows once restricted.
+        Training positions of the reference rows, once some were taken.
     dtype : dtype
         Working precision.
     members : list of int
         Positions of its kernels in the set.
     full : bool
-        True once restricted: new rows always come with all training columns.
+        True once rows were taken: new rows come with all training columns.
     symmetric : bool
         Whether the matrix is known to be symmetric up to rounding.
     """
@@ -211,6 +211,7 @@ class GivenGroup:
 
     def take(self, index: Values, support: Values, keep_all: bool) -> GivenGroup:
         """Keep the matrix of the reference rows only."""
+        # A copy: a view would keep the whole matrix alive.
         matrix = np.array(self.matrix[np.ix_(index, index)])
         return replace(self, matrix=matrix, ids=support, full=True)
 
@@ -255,6 +256,7 @@ def fit_given(
         chosen += [kernel if single else replace(kernel, columns=k) for k in picked]
         places += picked
     names = unique_names([kernel.label for kernel in chosen])
+    # Centered kernels are computed in float64: they do not share a group with others.
     members: dict[tuple[int, bool], list[int]] = {}
     symmetric = check_matrices([matrices[k] for k in places], names, chosen)
     for f, k in enumerate(places):
@@ -336,6 +338,7 @@ def as_one_stack(matrices: Sequence[Values]) -> Values | None:
         return None
     starts = [matrix.__array_interface__["data"][0] for matrix in matrices]
     n, size, n_kernels = len(first), first.itemsize, len(matrices)
+    # Byte strides of an array (n, n, kernels), and of an array (kernels, n, n).
     last = (n * n_kernels * size, n_kernels * size, size)
     apart = (n * size, size, n * n * size)
     for strides in (last, apart):
@@ -373,6 +376,7 @@ def check_matrices(
     else:
         facts = np.concatenate([_facts_of_one(m) for m in matrices], axis=1)
     largest, gap, total = facts
+    # Values that were stored in half precision are symmetric up to its rounding.
     rounded = np.array([HALF_EPS * (m.dtype == np.float16) for m in matrices])
     tolerance = np.maximum(VALUE_RTOL, rounded) * largest
     for f, (matrix, kernel) in enumerate(zip(matrices, kernels, strict=True)):

@@ -95,16 +95,18 @@ class FusedTile:
 def derive(form: str, shared: Values, a: TableRows, b: TableRows) -> Values:
     """Return a new block of one kernel's form from the shared quantity."""
     if form == "squared_distance":
+        # ||x - y||^2 = ||x||^2 + ||y||^2 - 2 <x, y>: one matrix product for all pairs.
         block = shared * shared.dtype.type(-2.0)
         add_outer(block, a.squares, b.squares)
         # Rounding may leave a tiny negative number between equal rows.
         return np.maximum(block, 0.0, out=block)
     block = shared.copy()
+    # Rows that lost an offset: <x, y> = <x - o, y - o> + s(x) + s(y).
     if form in ("dot", "cosine") and a.shifts is not None and b.shifts is not None:
         add_outer(block, a.shifts, b.shifts)
     if form == "cosine":
-        roots = inverse_roots(a.plain_squares()), inverse_roots(b.plain_squares())
-        scale_outer(block, *roots)
+        left, right = inverse_roots(a.plain_squares()), inverse_roots(b.plain_squares())
+        scale_outer(block, left, right)
     return block
 
 
@@ -122,6 +124,7 @@ def scale_outer(block: Values, left: Values, right: Values) -> None:
 
 def make_symmetric(block: Values, diagonal: Values) -> None:
     """Copy the upper triangle of a square block to the lower; set the diagonal."""
+    # A product of matrices need not be symmetric to the last bit.
     below = np.tri(len(block), k=-1, dtype=bool)
     np.copyto(block, block.T.copy(), where=below)
     np.fill_diagonal(block, diagonal)

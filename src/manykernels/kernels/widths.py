@@ -6,6 +6,7 @@ A row with k copies counts as k rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from numbers import Real
 from typing import Any, TypeAlias
 
@@ -23,8 +24,6 @@ Widths: TypeAlias = Mapping[str, Mapping[str, WidthRule]]
 WIDTH_ROWS = 1000  # whose pairwise distances choose a width: half a million pairs
 # From so many columns on, distances from a matrix product are faster than pair by pair.
 PRODUCT_COLUMNS = 128
-# Of the squared norms: what is left of a squared distance when two equal rows cancel.
-DISTANCE_RTOL = 1e-13
 
 
 def read_width(
@@ -76,6 +75,7 @@ def row_copies(sample_weight: Any, n_rows: int) -> Values:
         )
     if (weight == np.floor(weight)).all():
         return weight
+    # Only ratios of fractions have a meaning: a typical row stands for one row.
     return weight / weight[weight > 0].mean()
 
 
@@ -101,8 +101,12 @@ def inverse_columns(values: Any, copies: Values) -> float:
     return 1.0 / float(values.shape[1])
 
 
-def inverse_median(values: Any, copies: Values, metric: str) -> float:
-    """Return 1 / median distance between different rows."""
+def inverse_median(metric: str) -> WidthRule:
+    """Return the rule for 1 / median distance between different rows."""
+    return partial(_inverse_median, metric=metric)
+
+
+def _inverse_median(values: Any, copies: Values, metric: str) -> float:
     return inverse(distance_quantile(values, copies, metric, 0.5)[0])
 
 
@@ -132,6 +136,7 @@ def distance_quantile(
     if (copies == 1).all():
         return (float(np.quantile(distances, q)) if distances.size else 0.0), smallest
     left, right = np.triu_indices(len(rows), 1)
+    # Copies of one row are k (k - 1) / 2 more pairs at distance zero.
     among = np.maximum(copies * (copies - 1.0) / 2.0, 0.0).sum()
     counts = np.append(copies[left] * copies[right], among)
     distances = np.append(distances, 0.0)
@@ -150,6 +155,7 @@ def spread_rows(values: Any, copies: Values) -> tuple[Values, Values]:
     index, total = np.flatnonzero(copies), float(copies.sum())
     copies = copies[index]
     if total > WIDTH_ROWS:
+        # Evenly spaced among all copies, so that weights count and seeds do not.
         places = np.linspace(0, total - 1, WIDTH_ROWS).round()
         drawn = np.searchsorted(np.cumsum(copies), places, side="right")
         drawn, copies = np.unique(drawn, return_counts=True)
@@ -169,5 +175,5 @@ def _pair_distances(rows: Values, metric: str) -> Values:
     left, right = np.triu_indices(len(rows), 1)
     sums = squares[left] + squares[right]
     distances = sums - 2.0 * (rows @ rows.T)[left, right]
-    distances[distances <= DISTANCE_RTOL * sums] = 0.0  # equal rows are at distance 0
+    distances[distances <= 1e-13 * sums] = 0.0  # what rounding leaves of equal rows
     return np.asarray(distances)
