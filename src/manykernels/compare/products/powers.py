@@ -124,7 +124,7 @@ class UniformSearch(Resumable):
         )
 
 
-ARMIJO_SHARE = 1e-4  # of the predicted decrease that a step must bring
+POWERS_ARMIJO_SHARE = 1e-4  # of the predicted decrease that a step must bring
 
 
 @dataclass(frozen=True)
@@ -241,7 +241,7 @@ class CortesSearch(Resumable):
             if predicted >= -1e-12 * here.solution.value:
                 return None
             there = self._at(weights)
-            enough = here.solution.value + ARMIJO_SHARE * predicted
+            enough = here.solution.value + POWERS_ARMIJO_SHARE * predicted
             if there.solution.value <= enough:
                 return there
             step *= 0.5
