@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 
@@ -76,16 +75,6 @@ def test_a_loaded_model_answers_to_the_bit(name, tmp_path):
     assert loaded.solver == model.solver
 
 
-def test_a_loaded_model_can_be_fitted_again_and_cloned(tmp_path):
-    model = fitted([RBF("0.1*scale"), "linear@0-1"], C=3.0, callback=print)
-    model.save(tmp_path / "model")
-    loaded = mk.load(tmp_path / "model")
-    assert loaded.callback is None
-    assert loaded.kernels == [RBF("0.1*scale"), "linear@0-1"]
-    again = clone(loaded).fit(X, y)
-    np.testing.assert_array_equal(again.predict(NEW), model.predict(NEW))
-
-
 def test_a_loaded_model_learns_on(tmp_path):
     one, two = fitted(p=1.2), fitted(p=1.2)
     two.save(tmp_path / "model")
@@ -130,12 +119,6 @@ def test_tiny_temperatures_give_shares(saved):
     rewritten(saved, lambda content: content["fitted"].update(temperature_=1e-300))
     shares = mk.load(saved).predict_proba(NEW)
     assert np.isin(shares, [0.0, 1.0]).all() and (shares.sum(axis=1) == 1.0).all()
-
-
-def test_unfitted_models_are_not_saved(tmp_path):
-    with pytest.raises(ValueError, match="not fitted yet"):
-        mk.MKLClassifier().save(tmp_path / "model")
-    assert not os.listdir(tmp_path)
 
 
 # --- files that are not what they seem ---------------------------------------

@@ -107,7 +107,6 @@ class TokenFiles(LearnedFileKind):
 
 
 def _table(report: SequenceReport) -> list[dict[str, Any]]:
-    """A line for each type, as data."""
     figures = ("true", "found", "precision", "recall", "f1")
     return [
         {"type": name, **{figure: getattr(counts, figure) for figure in figures}}
@@ -154,7 +153,6 @@ class TokenLines:
 
     @property
     def n_columns(self) -> int:
-        """Number of columns of every line."""
         return len(self.sequences[0][0]) if self.sequences else 0
 
     def split(self, column: int) -> tuple[TokenLines, list[list[str]]]:

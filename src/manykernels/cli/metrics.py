@@ -116,7 +116,6 @@ def metric_lines(content: dict[str, Any]) -> Iterator[str]:
 
 
 def _type_lines(types: list[dict[str, Any]]) -> Iterator[str]:
-    """Precision, recall and F1 of every type of chunk, or of every label."""
     width = max(5, *(len(line["type"]) for line in types))
     yield ""
     yield f"{'type':{width}}  {'true':>7}  {'found':>7}  precision  recall      f1"

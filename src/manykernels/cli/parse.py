@@ -137,7 +137,6 @@ def _load_tagger(given: Given) -> Any:
 
 
 def _learn_tagger(sentences: list[Sentence], given: Given) -> None:
-    """Learn the coarse tags of sentences from their words, and write the tagger."""
     if not any(tag != BLANK for sentence in sentences for tag in sentence.upos):
         fail("expected tags in the fourth column of --train, got none; add them")
     tags = [np.array(sentence.upos) for sentence in sentences]

@@ -86,7 +86,6 @@ class ColumnPlan:
 
     @property
     def feature_names(self) -> list[str] | None:
-        """Names of the features, in their order."""
         return None if self.names is None else self.titles(self.features)
 
     def titles(self, columns: Sequence[int]) -> list[str]:
@@ -130,7 +129,6 @@ class Roles:
 
     @property
     def columns(self) -> dict[str, str | None]:
-        """Single columns by role."""
         roles = ("target", "event", "weight", "group", "index")
         return {role: getattr(self, role) for role in roles}
 
@@ -239,7 +237,6 @@ def find_column(wanted: str, names: list[str] | None, n_columns: int) -> int:
 
 
 def _find_all(wanted: str, names: list[str] | None, n_columns: int) -> list[int]:
-    """Positions of all columns that a name, pattern or position stands for."""
     found = matching(wanted, names or [])
     return found or [find_column(wanted, names, n_columns)]
 

@@ -64,7 +64,6 @@ class RowFiles:
         return {f"--view {name}": path for name, path in self.views.items()}
 
     def read(self) -> DataRows:
-        """Return the rows without labels."""
         return self.join(self.source.read(self.roles))
 
     def read_labeled(self) -> DataRows:

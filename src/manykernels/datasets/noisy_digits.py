@@ -88,7 +88,6 @@ def load_noisy_digits(
 
 
 def _blocks(images: np.ndarray) -> np.ndarray:
-    """The pixels of the four blocks, one block after the other."""
     square = images.reshape(-1, DIGIT_SIDE, DIGIT_SIDE)
     corners = [(top, left) for top in (0, BLOCK_SIDE) for left in (0, BLOCK_SIDE)]
     parts = [square[:, t : t + BLOCK_SIDE, s : s + BLOCK_SIDE] for t, s in corners]

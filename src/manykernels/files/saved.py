@@ -124,7 +124,6 @@ class Saved(Documented):
                 rule.check(name, value)
 
     def _fitted_values(self) -> dict[str, Any]:
-        """Values of the fitted attributes in `_stored`."""
         return {name: vars(self)[name] for name in self._stored if name in vars(self)}
 
     def _fitted_kernels(self) -> Any:
@@ -207,7 +206,6 @@ def load(
 
 
 def _require_functions(functions: Any) -> None:
-    """Raise unless functions come by name."""
     known = functions is None or (
         isinstance(functions, Mapping) and all(map(callable, functions.values()))
     )
