@@ -1,7 +1,5 @@
 """Importance equals double loops, and noise that gets a weight gets no share."""
 
-import subprocess
-import sys
 import warnings
 
 import numpy as np
@@ -506,16 +504,6 @@ def test_the_result_is_a_dictionary_a_table_and_a_text():
     assert repr(found).splitlines()[1].endswith("rbf@0-3")
     again = mk.kernel_importance(model, X, y, random_state=0)
     np.testing.assert_array_equal(found.permuted, again.permuted)
-
-
-def test_frames_ask_for_pandas_in_one_sentence():
-    code = (
-        "import sys; sys.modules['pandas'] = None\n"
-        "from manykernels.study import Importance\n"
-        "Importance(by='kernel', names=[]).to_frame()"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert 'pip install "manykernels[cli]"' in done.stderr
 
 
 @pytest.mark.parametrize(

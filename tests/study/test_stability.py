@@ -36,7 +36,7 @@ def test_halves_are_complementary_and_stratified():
         assert np.abs(parts[0] - parts[1]).max() <= 2
         counts.append(np.bincount(halves[0], minlength=80))
     assert 0.3 < np.mean(counts, axis=0).mean() < 0.7
-    assert np.mean(counts, axis=0).max() < 1.0  # nobody is always in the first
+    assert np.mean(counts, axis=0).max() < 1.0  # no row is always in the first
 
 
 def test_a_half_is_what_a_fit_on_its_rows_finds():
@@ -235,7 +235,7 @@ def test_importances_are_those_of_the_other_half(nugget):
         ):
             model.set_params(tol=1e-5).fit(stack[np.ix_(half, half)], y[half])
             new = stack[np.ix_(other, half)]
-            told = mk.kernel_importance(model, new, y[other])
-            np.testing.assert_allclose(line[0, 0], told.share, atol=0.02)
+            expected = mk.kernel_importance(model, new, y[other])
+            np.testing.assert_allclose(line[0, 0], expected.share, atol=0.02)
     frame = found.to_frame()
     assert (frame["low_importance"] <= frame["high_importance"]).all()

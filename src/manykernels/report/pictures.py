@@ -28,11 +28,8 @@ COLORS = (
     "#5f5f5f",
 )
 GRAY = "#565f69"
-MAX_WEIGHT_BARS = 16
-MAX_INTERACTION_BARS = 20
 MAX_NAMED_CELLS = 40  # rows of cells with a name, a line of text each
 MAX_NUMBERED_CELLS = 12  # rows of cells with a number in each
-LIGHT_CELL = 0.6  # values above are drawn light, with black numbers
 
 
 def plot_weights(
@@ -40,7 +37,7 @@ def plot_weights(
     names: Sequence[str],
     weights: Sequence[float],
     groups: Sequence[str] | None = None,
-    limit: int = MAX_WEIGHT_BARS,
+    limit: int = 16,
 ) -> Any:
     """Draw one horizontal bar per kernel, largest on top, colored by group.
 
@@ -184,9 +181,7 @@ def plot_fit(
     return figure
 
 
-def plot_interactions(
-    model: Any, ax: Axes | None = None, limit: int = MAX_INTERACTION_BARS
-) -> Any:
+def plot_interactions(model: Any, ax: Axes | None = None, limit: int = 20) -> Any:
     """Draw one horizontal bar per interaction, strongest on top.
 
     Bars are coefficients of products of scaled columns, colored by sign; where a
@@ -416,6 +411,8 @@ def draw_cells(
     if len(values) <= MAX_NUMBERED_CELLS:
         style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 7}
         for (i, j), text in zip(np.ndindex(values.shape), numbers, strict=True):
-            color = "black" if values[i, j] > LIGHT_CELL else "white"
+            # The upper part of the color map is light. Black itself is not written to
+            # SVG, where such a text would have the color of the page's texts.
+            color = "#111111" if values[i, j] > 0.6 else "white"
             ax.text(j, i, text, color=color, **style)
     return cells

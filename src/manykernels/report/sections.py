@@ -20,7 +20,6 @@ MAX_PATH_CURVES = 8
 MAX_EPOCH_MARKS = 400
 MAX_POINTS = 2000
 MAX_PAGE_ROWS = 5000
-SHOWN_CALIBRATIONS = 2  # until others are chosen in the legend
 N_COLORS = len(COLORS)
 Content = dict[str, Any]
 
@@ -138,6 +137,7 @@ def calibration(findings: Any) -> Content | None:
     if bins is None:
         return None
     titles = getattr(findings, "titles_", {"mkl": "this model"})
+    shown = 2  # learned and uniform weights, until others are chosen in the legend
     curves = []
     for method in dict.fromkeys(bins["method"].tolist()):
         chosen = bins["method"] == method
@@ -146,9 +146,9 @@ def calibration(findings: Any) -> Content | None:
     two = len(findings.classes_) == 2
     title = f"probability of {findings.classes_[1]}" if two else "predicted probability"
     return {
-        "chart": charts.calibration_chart(curves, title, SHOWN_CALIBRATIONS),
+        "chart": charts.calibration_chart(curves, title, shown),
         "items": [(curve.name, curve.name) for curve in curves],
-        "shown": SHOWN_CALIBRATIONS,
+        "shown": shown,
         "two": two,
         "distances": [(c.name, tenths(np.mean(np.abs(c.x - c.y)))) for c in curves],
     }

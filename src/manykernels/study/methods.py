@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -33,7 +33,6 @@ from manykernels.targets.base import score_predictions
 LEARNED, UNIFORM = "mkl", "uniform"  # what every study compares
 LINEAR_CS = (1e-3, 1e-2, 1e-1, 1.0, 10.0)  # of standardized columns
 FOREST_TREES = 300  # accuracy hardly rises with more
-MAX_LOGISTIC_STEPS = 2000  # enough for standardized columns and the largest C
 
 
 @dataclass(frozen=True)
@@ -190,6 +189,22 @@ class _CenteredKernelRidge(KernelRidge):
         return super().predict(X) + self.mean_
 
 
+def baseline_learner(task: str, baseline: str, setting: Any) -> Any:
+    """Return a learner of scikit-learn with this C, or this seed for a forest."""
+    regression = task == "regression"
+    if baseline == "averaged" and regression:
+        return _CenteredKernelRidge(alpha=1.0 / setting, kernel="precomputed")
+    if baseline == "averaged":
+        return SVC(C=setting, kernel="precomputed", break_ties=True)
+    if baseline == "linear" and regression:
+        return Ridge(alpha=1.0 / setting)
+    if baseline == "linear":
+        # Enough steps for standardized columns and the largest C.
+        return LogisticRegression(C=setting, max_iter=2000)
+    forest = RandomForestRegressor if regression else RandomForestClassifier
+    return forest(FOREST_TREES, random_state=setting)
+
+
 @dataclass(frozen=True)
 class TaskDefaults:
     """How a study of labels, values or times is made.
@@ -200,57 +215,33 @@ class TaskDefaults:
         Exponents that learning the weights may choose from.
     score_factor : float
         Of scores where they are shown.
-    learners : dict of callables
-        Learners of scikit-learn by baseline: of C, or of a seed.
+    baselines : tuple of str
     titles : dict of str
+        Of baselines whose learner depends on the task.
     """
 
-    ps: tuple[float, ...]
-    score_factor: float
-    learners: dict[str, Callable[[Any], Any]]
-    titles: dict[str, str]
-
-    @property
-    def baselines(self) -> list[str]:
-        """Those that this task has."""
-        return [name for name in BASELINES if name == "single" or name in self.learners]
+    ps: tuple[float, ...] = (1.0, 1.1, 1.5)
+    score_factor: float = 1.0
+    baselines: tuple[str, ...] = ("averaged", "single", "linear", "forest")
+    titles: dict[str, str] = field(default_factory=dict)
 
 
 TASK_DEFAULTS = {
     "classification": TaskDefaults(
-        ps=(1.0, 1.1, 1.5),
         score_factor=100.0,
-        learners={
-            "averaged": lambda C: SVC(C=C, kernel="precomputed", break_ties=True),
-            "linear": lambda C: LogisticRegression(C=C, max_iter=MAX_LOGISTIC_STEPS),
-            "forest": lambda seed: RandomForestClassifier(
-                FOREST_TREES, random_state=seed
-            ),
-        },
         titles={
             "averaged": "SVM on the averaged kernel",
             "linear": "logistic regression",
         },
     ),
     "regression": TaskDefaults(
-        ps=(1.0, 1.1, 1.5),
-        score_factor=1.0,
-        learners={
-            "averaged": lambda C: _CenteredKernelRidge(
-                alpha=1.0 / C, kernel="precomputed"
-            ),
-            "linear": lambda C: Ridge(alpha=1.0 / C),
-            "forest": lambda seed: RandomForestRegressor(
-                FOREST_TREES, random_state=seed
-            ),
-        },
         titles={
             "averaged": "kernel ridge on the averaged kernel",
             "linear": "ridge regression",
         },
     ),
     # Without p = 1, at which fits of times converge slowly.
-    "survival": TaskDefaults(ps=(1.1, 1.5), score_factor=1.0, learners={}, titles={}),
+    "survival": TaskDefaults(ps=(1.1, 1.5), baselines=("single",)),
 }
 
 
@@ -303,10 +294,10 @@ def averaged(fold: TrainingFold, X: Any) -> MethodResult:
     began = time.perf_counter() - fold.kernel_seconds
     kernel, rows = fold.uniform_kernel(), fold.data.targets
     targets = fold.settings.targets
-    learner = _learner(fold, "averaged")
 
     def predict(C: float, train: np.ndarray, values: np.ndarray) -> np.ndarray:
-        model, y = learner(C), fold.train.y[rows.kept][train]
+        model = baseline_learner(targets.task, "averaged", C)
+        y = fold.train.y[rows.kept][train]
         model.fit(kernel[np.ix_(train, train)], y, sample_weight=rows.weight[train])
         if not isinstance(targets, Labels):
             return targets.scores_by(model, values)
@@ -328,14 +319,11 @@ def linear(fold: TrainingFold, X: Any) -> MethodResult:
     """Fit logistic or ridge regression on all columns, standardized."""
     began = time.perf_counter()
     table, targets = fold.columns(fold.train.X), fold.settings.targets
-    weights, learner = (
-        _row_weights(fold),
-        _learner(fold, "linear"),
-    )
+    weights = _row_weights(fold)
 
     def fitted(C: float, train: np.ndarray) -> Any:
         scaler = StandardScaler(with_mean=not sp.issparse(table))
-        model = make_pipeline(scaler, learner(C))
+        model = make_pipeline(scaler, baseline_learner(targets.task, "linear", C))
         weight = {}
         if weights is not None:
             weight = {f"{model.steps[-1][0]}__sample_weight": weights[train]}
@@ -355,7 +343,7 @@ def forest(fold: TrainingFold, X: Any) -> MethodResult:
     """Fit a random forest on all columns, with scikit-learn's settings."""
     began = time.perf_counter()
     targets = fold.settings.targets
-    model = _learner(fold, "forest")(fold.settings.seed)
+    model = baseline_learner(targets.task, "forest", fold.settings.seed)
     table = fold.columns(fold.train.X)
     model.fit(table, fold.train.y, sample_weight=_row_weights(fold))
     scores = targets.scores_by(model, fold.columns(X))
@@ -369,10 +357,6 @@ BASELINES: dict[str, Callable[[TrainingFold, Any], MethodResult]] = {
     "forest": forest,
 }
 TABLE_BASELINES = ("linear", "forest")  # need columns, not kernel matrices
-
-
-def _learner(fold: TrainingFold, name: str) -> Callable[[Any], Any]:
-    return TASK_DEFAULTS[fold.settings.targets.task].learners[name]
 
 
 def _row_weights(fold: TrainingFold) -> np.ndarray | None:

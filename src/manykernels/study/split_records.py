@@ -36,8 +36,6 @@ from manykernels.study.methods import (
 from manykernels.study.study_data import Fold, StudyRows
 from manykernels.targets import Targets, Values
 
-N_VIEW_SHUFFLES = 20  # as many as `kernel_importance` has by default
-
 
 @dataclass(frozen=True)
 class SplitRecord:
@@ -98,8 +96,9 @@ def record_split(
     variance = known_variance(targets) if isinstance(targets, Values) else None
 
     def examined(by: str) -> HeldOut:
+        # As many permutations as `kernel_importance` has by default.
         rng = np.random.default_rng(seed)
-        settings = ImportanceSettings(by, True, N_VIEW_SHUFFLES, rng, variance)
+        settings = ImportanceSettings(by, True, 20, rng, variance)
         held_out = examine(model, test.X, test.y, test.weight, settings, n_train)
         return replace(held_out, classes=None)  # labels of any type stay out of files
 
