@@ -394,14 +394,6 @@ def test_settings_survive_a_file(data: Any, tmp_path: Path, regularizer: Any) ->
     assert same(again.position_scores(X), model.position_scores(X))
 
 
-def test_tokens_survive_a_file(data: Any, tmp_path: Path) -> None:
-    X, y = data
-    model = SequenceLabeler(random_state=0).fit(tokens(X), y)
-    model.save(tmp_path / "model")
-    loaded = mk.load(tmp_path / "model")
-    assert same(loaded.predict(tokens(X)), model.predict(tokens(X)))
-
-
 def test_regularizers_from_elsewhere_cannot_be_saved(data: Any, tmp_path: Path) -> None:
     class Own:
         def terms(self) -> Any:

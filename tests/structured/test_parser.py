@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from typer.testing import CliRunner
 
@@ -17,7 +16,6 @@ from manykernels.hot import arcs
 from manykernels.hot import tree_pass as hot
 from manykernels.norms import prox_group_lasso, prox_sparse_mkl, prox_squared_l2
 from manykernels.norms.regularizers import REGULARIZERS, named_regularizer
-from manykernels.norms.terms import term_codes
 from manykernels.structured import (
     OnlineProximal,
     Sentence,
@@ -373,21 +371,6 @@ PENALTIES = [
 
 
 @pytest.mark.parametrize("penalty", PENALTIES, ids=str)
-def test_shrinking_is_the_proximity_operator(penalty):
-    rng = np.random.default_rng(0)
-    codes = term_codes(named_regularizer(penalty).terms(), 20)
-    for tau in (0.01, 0.3, 5.0):
-        norms = rng.exponential(size=20)
-        norms[rng.integers(20, size=3)] = 0.0
-        factors = np.empty(20)
-        hot.shrink_factors(norms, codes, tau, factors)
-        expected = norms
-        for term in named_regularizer(penalty).terms():
-            expected = term.prox(expected, tau)
-        np.testing.assert_allclose(factors * norms, expected, rtol=1e-9, atol=1e-12)
-
-
-@pytest.mark.parametrize("penalty", PENALTIES, ids=str)
 def test_parsers_take_every_regularizer_of_norms(toy, penalty, tmp_path):
     parser = mk.DependencyParser(
         FEW, regularizer=penalty, n_epochs=2, memory_limit="1MB", random_state=0
@@ -492,19 +475,6 @@ def test_predictions_are_the_best_trees(fitted, toy):
 def test_gold_heads_are_not_looked_at(fitted, toy):
     bare = [replace(s, heads=None) for s in toy[50:]]
     assert fitted.predict(bare) == fitted.predict(toy[50:])
-
-
-def test_conllu_out(fitted, toy):
-    text = fitted.predict_conllu(toy[50:])
-    parsed = list(parse_conllu(text))
-    assert parsed == fitted.predict(toy[50:])
-    assert [s.forms for s in parsed] == [s.forms for s in toy[50:]]
-
-
-def test_same_seed_same_model(toy):
-    settings = {"n_epochs": 2, "memory_limit": "1MB", "random_state": 3}
-    one, two = (mk.DependencyParser(FEW, **settings).fit(toy) for _ in range(2))
-    np.testing.assert_array_equal(one._model.weights, two._model.weights)
 
 
 def test_pruning_arcs_keeps_those_that_were_seen(toy):
@@ -647,14 +617,6 @@ def test_crf_learns_too(toy):
     assert parser.score(toy[50:]) > 0.9
 
 
-def test_partial_fit_goes_on(toy):
-    parser = mk.DependencyParser(FEW, memory_limit="1MB", random_state=0)
-    for part in (toy[:25], toy[25:50], toy[:50]):
-        parser.partial_fit(part)
-    assert [line.epoch for line in parser.history_] == [1, 2, 3]
-    assert parser.score(toy[50:]) > 0.85
-
-
 def test_partial_fit_after_fit_starts_from_the_model(toy):
     parser = mk.DependencyParser(FEW, n_epochs=2, memory_limit="1MB", random_state=0)
     parser.fit(toy[:50])
@@ -662,18 +624,6 @@ def test_partial_fit_after_fit_starts_from_the_model(toy):
     parser.partial_fit(toy[50:60])
     assert parser.n_iter_ == 3
     assert parser.score(toy[50:]) > before - 0.1
-
-
-def test_save_and_load(fitted, toy, tmp_path):
-    path = tmp_path / "parser.mk"
-    fitted.save(path)
-    loaded = mk.load(path)
-    assert loaded.get_params() == fitted.get_params()
-    assert loaded.selected_templates_ == fitted.selected_templates_
-    assert loaded.history_ == fitted.history_
-    assert loaded.predict(toy) == fitted.predict(toy)
-    loaded.partial_fit(toy[:10])
-    assert loaded.n_iter_ == fitted.n_iter_ + 1
 
 
 def test_mixed_up_files_are_refused(fitted, tmp_path):
@@ -711,11 +661,6 @@ def test_mixed_up_files_are_refused(fitted, tmp_path):
     write_container(path, {**content, "fitted": forged}, arrays)
     with pytest.raises(ModelFileError):
         mk.load(path)
-
-
-def test_clone_and_parameters():
-    parser = mk.DependencyParser("full", regularizer="sparse_mkl", C=2.0)
-    assert clone(parser).get_params() == parser.get_params()
 
 
 @pytest.mark.parametrize(

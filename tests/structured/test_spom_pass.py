@@ -21,6 +21,7 @@ from manykernels.norms import (
     SquaredL2,
     SquaredPNorm,
     SumOf,
+    Term,
 )
 from manykernels.structured import ChainDecoder, OnlineProximal
 from manykernels.structured.chain_blocks import ChainBlocks, ChainWeights
@@ -103,6 +104,23 @@ def explicit(
     return [*found, weights.pairs]
 
 
+def problem_of(
+    blocks: ChainBlocks,
+    terms: tuple[Term, ...],
+    loss: Any = None,
+    C: float = 1.0,
+    weight: np.ndarray | None = None,
+    uses_pairs: bool = True,
+) -> ChainProblem:
+    """The problem on the toy's chains."""
+    data, loss = toy(), loss or StructuredHinge()
+    starts, target = data["starts"], data["target"]
+    weight = np.ones(len(starts) - 1) if weight is None else weight
+    return ChainProblem(
+        blocks, starts, target, N_LABELS, loss, terms, C, weight, uses_pairs
+    )
+
+
 def steps_of(sums: bool = False, average: bool | str = True) -> OnlineProximal:
     update = "dual_averaging" if sums else "gradient"
     return OnlineProximal(update=update, average=average)
@@ -127,20 +145,9 @@ def run_both(
     edges = data["edges"][:n_edges]
     blocks = blocks_of(data["features"], sorts, edges)
     n_chains = len(data["starts"]) - 1
-    weight = np.ones(n_chains) if weight is None else weight
     terms = chain_terms(regularizer, blocks.n_blocks, pairs)
     kind = CRF(coarse=0.0) if loss == "crf" else StructuredHinge()
-    problem = ChainProblem(
-        blocks,
-        data["starts"],
-        data["target"],
-        N_LABELS,
-        kind,
-        terms,
-        C,
-        weight,
-        uses_pairs,
-    )
+    problem = problem_of(blocks, terms, kind, C, weight, uses_pairs)
     fast = ChainDescent(problem, steps_of(sums, "tail" if sums else averaged))
     slow = NaiveSPOM(
         data["features"],
@@ -326,16 +333,7 @@ def test_a_pass_goes_on_where_another_ended(sums: bool) -> None:
     data = toy()
     blocks = blocks_of(data["features"], "dfs", data["edges"])
     terms = chain_terms(SparseMKL(), 5)
-    problem = ChainProblem(
-        blocks,
-        data["starts"],
-        data["target"],
-        N_LABELS,
-        StructuredHinge(),
-        terms,
-        1.0,
-        np.ones(8),
-    )
+    problem = problem_of(blocks, terms)
     rng = np.random.default_rng(0)
     orders = [rng.permutation(8) for _ in range(4)]
     method = steps_of(sums)
@@ -365,16 +363,8 @@ def test_coarse_gradients_are_unbiased() -> None:
     blocks = blocks_of(data["features"], "dff")
     weights = []
     for coarse in (0.0, 0.5):
-        problem = ChainProblem(
-            blocks,
-            data["starts"],
-            data["target"],
-            N_LABELS,
-            CRF(coarse=coarse),
-            chain_terms(SquaredL2(), 3),
-            1e6,
-            np.ones(8),
-        )
+        terms = chain_terms(SquaredL2(), 3)
+        problem = problem_of(blocks, terms, CRF(coarse=coarse), 1e6)
         total = np.zeros((1, blocks.n_positions, N_LABELS))
         rng = np.random.default_rng(0)
         repeats = 1 if coarse == 0.0 else 4000
@@ -399,16 +389,7 @@ def test_single_precision_kernels_stay_close() -> None:
     )
     found = []
     for blocks in (double, single):
-        problem = ChainProblem(
-            blocks,
-            data["starts"],
-            data["target"],
-            N_LABELS,
-            StructuredHinge(),
-            chain_terms(SparseMKL(), 3),
-            1.0,
-            np.ones(8),
-        )
+        problem = problem_of(blocks, chain_terms(SparseMKL(), 3))
         descent = ChainDescent(problem, steps_of())
         rng = np.random.default_rng(0)
         for _ in range(5):

@@ -97,6 +97,7 @@ class ArcRelatives(NamedTuple):
         parents, children = self.children()
         owners, codes = [], []
         for t, template in enumerate(templates):
+            # Codes of different templates start from different numbers.
             code = _mixed(self.pair(template.pair) ^ np.uint32(t << 8))
             for k, atom in enumerate(template.atoms):
                 code = _joined(code, self.values(*atom), k)
@@ -109,6 +110,7 @@ class ArcRelatives(NamedTuple):
                 owners.append(parents)
             codes.append(code)
         owner = np.concatenate(owners)
+        # From features by template to features by arc.
         order = np.argsort(owner, kind="stable")
         starts = np.searchsorted(owner[order], np.arange(n_arcs + 1))
         return starts, np.concatenate(codes)[order]
@@ -241,6 +243,7 @@ class ArcLabeler:
                 rounds,
             )
             rounds += len(order)
+        # The loop keeps the sum of the weights as what it lags behind the last ones.
         mean = weights - offset / np.float32(max(rounds, 1))
         return replace(self, weights=mean)
 

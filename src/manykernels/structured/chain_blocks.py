@@ -48,6 +48,7 @@ class ChainScores:
             rows = slice(0, len(self.unary))
             yield rows, ChainDecoder(self.unary, self.pairs, starts)
             return
+        # Every position has a table of its own here: as many chains at a time as fit.
         most = max(1, TRANSITION_BYTES // (8 * self.pairs.size))
         first = 0
         while first < len(starts) - 1:
@@ -122,12 +123,10 @@ class ChainBlocks:
 
     @property
     def n_positions(self) -> int:
-        """Positions of all chains together."""
         return int(self.dense.shape[0])
 
     @property
     def n_kernels(self) -> int:
-        """Blocks that are known through kernel values."""
         return len(self.kernel_block)
 
     @property
@@ -157,6 +156,7 @@ class ChainBlocks:
 
     def kernel_scores(self, f: int, coef: Array) -> Array:
         """K_f coef, shape (positions, labels)."""
+        # Most coefficients are zero: positions that were never decoded wrong.
         support = np.flatnonzero(np.any(coef != 0.0, axis=1))
         n_dense = self.dense.shape[1]
         if f < n_dense:
@@ -165,7 +165,6 @@ class ChainBlocks:
         return np.asarray(self.sparse[f - n_dense] @ coef)
 
     def scores(self, weights: ChainWeights) -> ChainScores:
-        """Scores of all positions, from the values themselves."""
         return self.with_edges(self.unary(weights), weights)
 
     def with_edges(self, unary: Array, weights: ChainWeights) -> ChainScores:
@@ -194,6 +193,7 @@ class ChainBlocks:
         """||w_f|| of every block, then of the label pairs."""
         squares = np.zeros(self.n_blocks + 1)
         for f, block in enumerate(self.kernel_block):
+            # ||w_f||^2 = <A_f, K_f A_f>, which rounding may leave just below zero.
             coef = weights.coef[f]
             squares[block] = max(float(np.sum(coef * self.kernel_scores(f, coef))), 0.0)
         for block, part in self._explicit(weights):
@@ -256,7 +256,6 @@ class ChainWeights:
         return replace(self, coef=self.coef[:, positions])
 
     def times(self, factor: float) -> ChainWeights:
-        """All weights multiplied."""
         return ChainWeights(*(factor * part for part in self.parts))
 
     def where(self, other: ChainWeights) -> ChainWeights:

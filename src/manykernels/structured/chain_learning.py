@@ -61,6 +61,7 @@ class ChainProblem(StructuredProblem):
     uses_pairs: bool = True
 
     def __post_init__(self) -> None:
+        # Entry-wise steps need entries, which blocks of kernel values do not have.
         hidden = set(self.blocks.kernel_block)
         for term in self.terms:
             touched = hidden if term.blocks is None else hidden & set(term.blocks)
@@ -211,6 +212,7 @@ class ChainDescent:
         self.starts = np.ascontiguousarray(problem.starts, np.int64)
         self.target = np.ascontiguousarray(problem.target, np.int64)
         self.terms = term_codes(problem.terms, problem.n_blocks)
+        # Weights of mean 1 leave the length of the steps as it is set.
         mean = float(problem.chain_weight.mean())
         self.importance = problem.chain_weight / mean
         self.cost = problem.loss.cost_table(problem.n_labels)
@@ -239,6 +241,7 @@ class ChainDescent:
     ) -> tuple[int, float]:
         """Visit the chains; returns updates and the mean loss met on the way."""
         shape = (self.problem.blocks.n_positions, self.problem.n_labels)
+        # Random numbers decide which small parts of a CRF gradient are rounded up.
         rounded = self.rule.crf and self.rule.coarse > 0.0
         draws = rng.random(shape if rounded else (shape[0], 0))
         if not rounded:
@@ -275,7 +278,6 @@ class ChainDescent:
         self.n_left_out = self.n_steps
 
     def block_norms(self) -> Array:
-        """||w_f|| of every block, and of the label pairs."""
         blocks = self.state.blocks
         return np.asarray(blocks.scale * np.sqrt(blocks.squares))
 
@@ -305,6 +307,7 @@ class ChainDescent:
         kernels, features, edges, pairs, blocks = self.state
         last, total, pushes = self.weights(), None, None
         if self.rule.averaged:
+            # A factor of 1 only moves what the average lags behind into the sum.
             for block in range(len(blocks.scale)):
                 rescale_block(self.state, True, block, 1.0)
             total = _copied(kernels.total, features.total, pairs.total, edges.total)
@@ -353,6 +356,7 @@ def _initial_state(
     norms = blocks.block_norms(at)
     n, scale = len(norms), np.ones(len(norms))
     if rule.sums:
+        # The sum of gradients is longer than the model that its proximal step leaves.
         np.divide(blocks.block_norms(start.last), norms, out=scale, where=norms > 0.0)
     clock, moves, before, after = np.zeros((4, n))
     # Tables of edges have one column per label pair, also where they are empty.
@@ -393,6 +397,8 @@ def _kernel_blocks(blocks: ChainBlocks, coef: Array, total: Array) -> KernelBloc
     for matrix in blocks.sparse:  # look-ups rely on rising columns
         sparse.append(matrix if matrix.has_sorted_indices else matrix.sorted_indices())
     dtype = blocks.dense.dtype
+    # A visit reads scores of its own positions: they are cached, and every change of a
+    # coefficient adds a row of kernel values to them.
     scores = np.zeros((coef.shape[2], blocks.n_kernels, blocks.n_positions), dtype)
     if np.any(coef):
         for f in range(blocks.n_kernels):

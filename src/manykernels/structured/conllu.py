@@ -148,6 +148,7 @@ def parse_conllu(content: bytes | str, name: str = "CoNLL-U") -> Iterator[Senten
     """
     lines: list[tuple[int, str]] = []
     for number, line in enumerate(io.StringIO(_decoded(content, name)), 1):
+        # An empty line ends a sentence; the file's last one may lack it.
         if line.strip():
             lines.append((number, line.rstrip("\r\n")))
         elif lines:

@@ -108,6 +108,7 @@ class ChainDecoder:
         """
         unary = self.unary
         if target is not None:
+            # A cost that is a sum over positions is a change of their scores.
             table = hamming_cost(unary.shape[1]) if cost is None else np.asarray(cost)
             unary = unary + table[np.asarray(target, dtype=np.int64)]
         labels, scores = np.empty(len(unary), np.int64), np.empty(self.n_chains)
@@ -233,6 +234,7 @@ class TreeDecoder:
         """
         scores = self.scores
         if target is not None:
+            # A cost that is a sum over words is a change of the scores of arcs.
             costs = np.full(scores[..., 1:].shape, 1.0 if cost is None else cost)
             right = np.asarray(target, dtype=np.int64)[..., None, :]
             np.put_along_axis(costs, right, 0.0, axis=-2)

@@ -214,6 +214,7 @@ def column_weights(kernels: KernelSet, table: Array) -> Array:
     for group in kernels.groups:
         columns = np.arange(kernels.n_columns)[group.columns]
         for f in group.members:
+            # Features of other kernels are no columns of the data.
             kernel = kernels.kernels[f]
             if kernel.kind not in LINEAR or kernel.approximate is not None:
                 require_linear([kernel.label])
@@ -234,5 +235,6 @@ def _strongest(weights: Array, n: int) -> Any:
     """Places of the n weights of the largest size that are not zero."""
     sizes = np.abs(weights)
     n = min(n, int(np.count_nonzero(sizes)))
+    # Partitioned first: millions of weights need not be sorted for ten of them.
     few = np.argpartition(-sizes, n - 1)[:n] if n else np.empty(0, np.intp)
     return few[np.argsort(-sizes[few], kind="stable")]

@@ -197,6 +197,7 @@ class OnlineProximal:
         if method.eta0 == "auto":
             seed = int(rng.integers(2**32))
             method = replace(method, eta0=method.best_step(problem, start, seed))
+            # The trials have seen these orders, so that the best is best here too.
             rng = np.random.default_rng(seed)
         return method._run(problem.descent(method, start), callback, rng)
 
@@ -250,6 +251,7 @@ class OnlineProximal:
         n = problem.n_examples
         visits = n_before + 1 + np.arange(n)
         if self.step == "strong":
+            # Pegasos: the regularizer's curvature sets the length of the steps.
             sigma = problem.strong_convexity()
             if sigma == 0.0:
                 kinds = sorted({term.kind for term in problem.terms})
@@ -264,10 +266,13 @@ class OnlineProximal:
             return longest
         if self.step == "sqrt":
             return np.asarray(longest / np.sqrt(visits))
+        # Sums of gradients grow with every visit, so their steps must fall within an
+        # epoch as well; single steps fall from epoch to epoch.
         passes = visits / n if self.sums else np.full(n, epoch)
         return np.asarray(longest / np.sqrt(passes))
 
     def dues(self, problem: StructuredProblem, steps: Array, n_before: int) -> Array:
         """Factors of the regularizer: of one step, or of all so far for their sum."""
+        # The sum of t gradients is compared with t times the regularizer.
         asked = n_before + 1 + np.arange(len(steps)) if self.sums else 1.0
         return np.asarray(problem.reg * asked * steps)

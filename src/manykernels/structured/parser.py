@@ -335,6 +335,7 @@ class DependencyParser(ParserPredictions, Saved, BaseEstimator):
         solver = solver.resolved(problem)
         if solver.sums and state is not None and state.from_weights:
             solver = replace(solver, update="gradient")
+        # Calls of partial_fit draw other orders each, and the same in every run.
         rng = np.random.default_rng([seed, 0 if state is None else state.n_steps])
         solver = replace(solver, epochs=n_epochs, random_state=rng)
         callback = progress_callback(self.verbose, None, self.callback)

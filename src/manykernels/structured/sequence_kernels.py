@@ -242,12 +242,10 @@ class SequenceKernels:
 
     @property
     def feature_columns(self) -> list[int]:
-        """Columns of every explicit block."""
         return [] if self.explicit is None else self.explicit.n_feature_columns()
 
     @property
     def edge_columns(self) -> int:
-        """Columns of all kernels on label pairs together."""
         return 0 if self.edges is None else sum(self.edges.n_feature_columns())
 
     def blocks(
@@ -267,6 +265,7 @@ class SequenceKernels:
                 limit,
                 f"storing {n_dense} kernels of {n_positions} x {n_positions} positions",
             )
+        # One row of all kernels lies together: a visit adds whole rows to the scores.
         stack = np.empty((n_positions, n_dense, n_positions), dtype)
         if self.dense is not None:
             with one_blas_thread():
@@ -383,6 +382,7 @@ def _form(kernel: Kernel, table: Any) -> str:
             f"{kernel.label!r}, which reads given matrices; pass features of the "
             "positions instead."
         )
+    # Centering would fill a sparse table.
     if kernel.has_features and not (kernel.center and sp.issparse(table)):
         return "explicit"
     return "sparse" if kernel.compact and not kernel.center else "dense"

@@ -113,6 +113,7 @@ class SequenceModel:
         if kernels.explicit is not None:
             edges = np.cumsum(kernels.feature_columns)[:-1]
             parts = np.split(weights.table, edges)
+            # By blocks of rows: features of all new positions may not fit.
             for rows, features in kernels.explicit.feature_blocks(table):
                 for phi, part in zip(features, parts, strict=True):
                     scores[rows] += phi @ part
@@ -123,6 +124,7 @@ def _add_kernels(scores: Array, kernels: Kernels, coef: Array, table: Any) -> No
     """scores += sum_f K_f(new, support) coef_f."""
     if kernels is None or not coef.any() or not len(scores):
         return
+    # Kernels without coefficients are not computed.
     used = np.flatnonzero(np.any(coef != 0.0, axis=(1, 2)))
     for rows, block in kernels.only(used).astype(np.float64).cross(table):
         for f in used:

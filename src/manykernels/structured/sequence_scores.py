@@ -113,6 +113,7 @@ def chunks(labels: Sequence[Any]) -> list[Chunk]:
     """
     spans: list[Chunk] = []
     begin, before, kind = 0, "O", ""
+    # An "O" behind the end closes the last chunk.
     for place, label in enumerate([*labels, "O"]):
         tag, next_kind = _parts(label)
         new = next_kind != kind or tag in BEGINNING_TAGS or before in CLOSING_TAGS
@@ -167,6 +168,7 @@ def chunk_report(y_true: Sequence[Any], y_pred: Sequence[Any]) -> SequenceReport
     PER       100.00  100.00  100.00        1        1
     total     100.00   50.00   66.67        2        1
     """
+    # Chunks of different sequences must not be taken for each other.
     return _report(
         {(n, chunk) for n, labels in enumerate(y) for chunk in chunks(labels)}
         for y in _aligned(y_true, y_pred)

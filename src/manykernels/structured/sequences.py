@@ -29,7 +29,6 @@ class Positions:
 
     @property
     def n_sequences(self) -> int:
-        """Number of sequences."""
         return len(self.starts) - 1
 
     def split(self, values: np.ndarray) -> list[np.ndarray]:
@@ -47,6 +46,7 @@ def read_sequences(
     sequences = _listed(X)
     lengths = [_length(sequence, n) for n, sequence in enumerate(sequences)]
     starts = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+    # The first sequence decides; others of another sort are refused when read.
     if _has_tokens(sequences[0]) if sequences else columns is not None:
         table, columns = _token_table(sequences, columns, n_features, window)
     else:
@@ -339,6 +339,7 @@ class TokenColumns:
         values[list(numbers)] = list(numbers.values())
         shape = (len(ends) - 1, len(self.names))
         table = sp.csr_matrix((values, np.array(places), ends), shape=shape)
+        # A text that a list holds twice counts twice.
         table.sum_duplicates()
         return table
 

@@ -143,6 +143,7 @@ class TreeDescent:
         self.rule = hot.TreeRule(
             method.update == "passive_aggressive", method.sums, problem.single_root
         )
+        # The loop is compiled without marginals for the hinge, which needs none.
         self.space = None
         if problem.loss.name == "crf":
             size = int(longest_sentence(problem.corpus.starts)) + 1
@@ -190,6 +191,8 @@ class TreeDescent:
             self.space,
         )
         if not self.method.sums:
+            # Scales go into the vectors once an epoch: a product of many factors, and
+            # norms that are updated place by place, lose digits.
             hot.flush_all(problem.templates, state.tables)
         state.n_steps += len(order)
         state.n_averaged += len(order)
@@ -201,7 +204,6 @@ class TreeDescent:
         self.state.n_averaged = 0
 
     def weights(self) -> Weights:
-        """The weights after the last round."""
         weights: Weights = hot.last_weights(self.problem.templates, self.state.tables)
         return weights
 

@@ -216,7 +216,7 @@ def compile_templates(
 
 
 def _bits_needed(template: FeatureTemplate, sizes: Sequence[int]) -> int:
-    """Bits of a table twice as large as the number of combinations, at most."""
+    """Bits of the size of a template's table."""
     combinations = {None: 1, "direction": 2, "distance": 2 * (len(BIN_EDGES) + 1)}[
         template.pair
     ]
@@ -225,6 +225,7 @@ def _bits_needed(template: FeatureTemplate, sizes: Sequence[int]) -> int:
     fields = [field for _, _, field in template.atoms]
     for field in filter(None, (*fields, template.each_field)):
         combinations *= sizes[FIELDS.index(field)]
+    # Twice as many places as combinations keep collisions rare.
     return int(np.clip(combinations.bit_length() + 1, FEWEST_BITS, MOST_BITS))
 
 
@@ -245,7 +246,10 @@ def table_bits(
 
 
 def _sides(sides: Sequence[Any]) -> tuple[np.ndarray, np.ndarray]:
-    """The different sides as a table padded with -1, and the side of each template."""
+    """The different sides as a table padded with -1, and the side of each template.
+
+    Many templates share a side, whose code is then computed once per word.
+    """
     different = list(dict.fromkeys(sides))
     table = np.full((len(different), max(1, *map(len, different))), -1, np.int64)
     for row, side in zip(table, different, strict=True):
@@ -344,6 +348,7 @@ def compressed_weights(weights: Weights, keep: float, half: bool) -> Weights:
     kept = weights.copy()
     dropped = len(sizes) - int(np.ceil(keep * len(sizes)))
     if dropped:
+        # Everything up to the largest weight that has to go; ties go together.
         kept[np.abs(kept) <= np.partition(sizes, dropped - 1)[dropped - 1]] = 0.0
     if half:
         kept[kept != 0.0] = in_half_precision(kept[kept != 0.0])

@@ -40,6 +40,7 @@ class Vocabulary:
             Counter(v for s in sentences for v in getattr(s, name))
             for name in SENTENCE_COLUMNS
         ]
+        # Tags and inflection are closed classes: rare ones are no noise.
         fewest = (min_count, min_count, 1, 1, 1, min_count)
         return cls(
             tuple(
@@ -61,6 +62,7 @@ class Vocabulary:
     def encode(self, sentences: Sequence[Sentence]) -> Corpus:
         """The sentences as one table of codes with root and margins."""
         lengths = np.array([len(s) + 1 + 2 * MARGIN for s in sentences], dtype=np.int64)
+        # Margins on both sides: templates read neighbors without asking for the ends.
         starts = np.concatenate([[0], np.cumsum(lengths)])
         words = np.ones(starts[-1], bool)
         tokens = np.full((starts[-1], len(FIELDS)), AFTER, np.int32)
@@ -186,6 +188,7 @@ def check_treebank(sentences: Any, single_root: bool) -> list[Sentence]:
 
 def _is_tree(heads: Sequence[int]) -> bool:
     """Whether every word hangs on the root, by following heads once each."""
+    # Paths end where an earlier one has been: every word is passed once.
     reached = [True] + [False] * len(heads)
     for start in range(1, len(heads) + 1):
         path: list[int] = []
