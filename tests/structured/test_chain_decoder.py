@@ -167,37 +167,25 @@ def test_k_best_of_ties_are_all_different() -> None:
     assert len({tuple(path) for path in labels.tolist()}) == 8
 
 
-def test_many_chains_with_a_table_for_each_position() -> None:
-    unary, transitions = chain(9, 5, 3, moving=True)
+@pytest.mark.parametrize("moving", [False, True])
+def test_many_chains_are_independent(moving: bool) -> None:
+    unary, transitions = chain(9, 5, 3, moving=moving)
     starts = [0, 4, 5, 9]
     decoder = ChainDecoder(unary, transitions, starts)
-    together, _ = decoder.best()
-    both, best = decoder.marginals(), decoder.k_best(3)
-    for n, (a, b) in enumerate(zip(starts, starts[1:], strict=False)):
-        one = ChainDecoder(unary[a:b], transitions[a:b])
-        assert np.array_equal(one.best()[0], together[a:b])
-        alone = one.marginals()
-        assert np.allclose(alone.labels, both.labels[a:b])
-        assert np.allclose(alone.pairs, both.pairs[a:b])
-        assert np.array_equal(one.k_best(3)[0][0], best[n][0])
-        sums = decoder.log_partition()
-        assert alone.log_partition[0] == pytest.approx(sums[n])
-
-
-def test_many_chains_are_independent() -> None:
-    unary, transitions = chain(9, 5, 3)
-    starts = [0, 4, 5, 9]
-    decoder = ChainDecoder(unary, transitions, starts)
-    together, _ = decoder.best()
-    both = decoder.marginals()
+    together, values = decoder.best()
+    both, best, sums = decoder.marginals(), decoder.k_best(3), decoder.log_partition()
     pairs = np.zeros_like(transitions)
     for n, (a, b) in enumerate(zip(starts, starts[1:], strict=False)):
-        one = ChainDecoder(unary[a:b], transitions)
+        part = slice(a, b) if moving else slice(None)
+        one = ChainDecoder(unary[a:b], transitions[part])
         assert np.array_equal(one.best()[0], together[a:b])
+        assert one.best()[1][0] == values[n]
         alone = one.marginals()
         assert np.allclose(alone.labels, both.labels[a:b])
-        assert alone.log_partition[0] == pytest.approx(both.log_partition[n])
-        pairs += alone.pairs
+        pairs[part] += alone.pairs
+        assert np.array_equal(one.k_best(3)[0][0], best[n][0])
+        assert alone.log_partition[0] == pytest.approx(sums[n])
+        assert both.log_partition[n] == pytest.approx(sums[n])
     assert np.allclose(pairs, both.pairs)
 
 

@@ -263,8 +263,6 @@ def test_a_window_shows_the_neighbors(tmp_path: Path) -> None:
     assert loaded.token_attributes_ == ["text"]
     with pytest.raises(ValueError, match="window=1 needs sequences of token dicts"):
         SequenceLabeler(window=1).fit(*words(3))
-    with pytest.raises(ValueError, match="window must be"):
-        SequenceLabeler(window=-1).fit(X, y)
 
 
 def test_sparse_sequences_equal_dense_ones(data: Any) -> None:
@@ -373,27 +371,6 @@ def test_save_and_load(data: Any, tmp_path: Path, average: bool) -> None:
     assert same(loaded.position_scores(X), model.position_scores(X))
 
 
-@pytest.mark.parametrize(
-    "regularizer",
-    ["group_lasso", SumOf([SquaredL2(), OverlappingGroups([(0, 1)])], [0.5, 2.0])],
-)
-def test_settings_survive_a_file(data: Any, tmp_path: Path, regularizer: Any) -> None:
-    X, y = data
-    cost = 2.0 * (1.0 - np.eye(3))
-    model = SequenceLabeler(
-        [Linear(columns=[0, 1]), "rbf"],
-        regularizer,
-        cost=cost,
-        max_iter=2,
-        random_state=0,
-    )
-    model.fit(X, y).save(tmp_path / "model")
-    loaded = mk.load(tmp_path / "model")
-    assert np.array_equal(loaded.cost, cost)
-    again = loaded.fit(X, y)
-    assert same(again.position_scores(X), model.position_scores(X))
-
-
 def test_regularizers_from_elsewhere_cannot_be_saved(data: Any, tmp_path: Path) -> None:
     class Own:
         def terms(self) -> Any:
@@ -419,8 +396,6 @@ def test_files_with_parts_that_disagree_are_refused(
 def test_works_with_sklearn_tools(data: Any) -> None:
     X, y = data
     model = SequenceLabeler("linear", max_iter=3, random_state=0)
-    copy = clone(model.set_params(C=3.0))
-    assert copy.get_params()["C"] == 3.0
     assert np.mean(cross_val_score(model, X, y, cv=3)) > 0.6
     search = GridSearchCV(model, {"C": [0.1, 10.0]}, cv=2).fit(X, y)
     assert search.best_params_["C"] in (0.1, 10.0)
@@ -504,13 +479,6 @@ def test_bad_sequences_are_refused(X: Any, y: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"C": 0}, "C must be"),
-        ({"loss": "squared"}, "loss must be 'hinge' or 'crf'"),
-        ({"regularizer": "lasso"}, "regularizer must be 'sparse_mkl', .* object"),
-        ({"regularizer": SquaredL2}, "regularizer must be 'sparse_mkl', .* object"),
-        ({"transitions": "yes"}, "transitions must be 'fixed', 'learned' or 'none'"),
-        ({"max_iter": 0}, "max_iter must be"),
-        ({"solver": "fast"}, "solver must be None or a solver object"),
         ({"cost": np.ones((3, 3))}, "zero diagonal"),
         ({"cost": np.zeros((2, 2))}, "3 x 3"),
         ({"loss": "crf", "cost": 1.0 - np.eye(3)}, "cost belongs to"),
@@ -547,11 +515,6 @@ def test_bad_predictions_are_refused(data: Any) -> None:
     dicts = SequenceLabeler(max_iter=1).fit(tokens(X), y)
     with pytest.raises(ValueError, match="token dicts as in training"):
         dicts.predict(X)
-
-
-def test_unfitted_models_say_so() -> None:
-    with pytest.raises(Exception, match="not fitted"):
-        SequenceLabeler().predict([np.zeros((2, 2))])
 
 
 def pairs_by_a_sign(n: int = 60, seed: int = 0) -> tuple[Any, Any]:

@@ -340,11 +340,6 @@ def test_entries_of_kernel_blocks_are_refused() -> None:
         chains(SparseGroupLasso(), kernels=True)
 
 
-def test_costs_are_checked() -> None:
-    with pytest.raises(ValueError, match="zero diagonal"):
-        StructuredHinge(np.ones((3, 3))).cost_table(3)
-
-
 def test_zero_model_has_the_loss_of_all_labels() -> None:
     problem = chains(SparseMKL())
     zero = ChainWeights.zero(problem.blocks, 3)
@@ -353,11 +348,3 @@ def test_zero_model_has_the_loss_of_all_labels() -> None:
     assert chains(SparseMKL(), CRF()).objective(zero) == pytest.approx(
         np.log(3.0) * lengths.mean()
     )
-
-
-def test_as_a_solver_of_the_classifier() -> None:
-    X, target = blobs(60, 3, 0)
-    model = mk.MKLClassifier(["rbf", "linear"], solver=mk.compare.SPOM(random_state=0))
-    assert model.fit(X, target).score(X, target) > 0.8
-    assert model.duality_gap_ >= 0.0
-    assert model.kernel_weights_.sum() == pytest.approx(1.0)

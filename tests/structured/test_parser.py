@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from sklearn.exceptions import NotFittedError
 from typer.testing import CliRunner
 
 import manykernels as mk
@@ -666,8 +665,6 @@ def test_mixed_up_files_are_refused(fitted, tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"loss": "squared"}, "loss must be 'hinge' or 'crf', got 'squared'"),
-        ({"regularizer": "l3"}, "regularizer must be None, .* got 'l3'"),
         (
             {"regularizer": "sparse_group_lasso"},
             "norms of templates, got one of single",
@@ -682,20 +679,11 @@ def test_mixed_up_files_are_refused(fitted, tmp_path):
         ),
         ({"label_templates": "many"}, "label_templates must be 'standard', None or"),
         ({"label_templates": ["h.word"]}, "in a label template, got 'h.word'"),
-        ({"C": 0.0}, r"C must be a number in \(0, inf\), got 0.0"),
         ({"n_templates": 3}, "n_templates needs a second fit .* got refit=False"),
-        (
-            {"n_templates": 0, "refit": True},
-            "n_templates must be a positive whole number",
-        ),
-        ({"selection_epochs": 0}, "selection_epochs must be a positive whole number"),
         (
             {"refit": True, "regularizer": "squared_l2"},
             "refit needs a regularizer that prunes .* got regularizer='squared_l2'",
         ),
-        ({"solver": "fast"}, "solver must be None or a solver object"),
-        ({"refit": "yes"}, "refit must be True or False"),
-        ({"n_epochs": 0}, "n_epochs must be a positive whole number"),
         ({"templates": "some"}, "templates must be one of standard, full"),
         (
             {"loss": "crf", "solver": OnlineProximal(update="passive_aggressive")},
@@ -746,8 +734,6 @@ def test_several_roots_if_allowed():
 def test_unfitted_and_unknown_words(fitted):
     sentence = Sentence.of(["zzz", "qqq"], ["NEW", "TAG"])
     assert len(fitted.predict([sentence])[0].heads) == 2
-    with pytest.raises(NotFittedError):
-        mk.DependencyParser().predict([sentence])
 
 
 def test_verbose_and_callback(toy, capsys):

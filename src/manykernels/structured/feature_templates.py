@@ -124,6 +124,8 @@ class TemplateGrammar:
         if isinstance(choice, str) and choice in self.sets:
             return tuple(map(self.parse, dict.fromkeys(self.sets[choice]())))
         listed = isinstance(choice, Iterable) and not isinstance(choice, str)
+        if getattr(choice, "ndim", 1) != 1:  # an array that cannot be iterated over
+            listed = False
         templates = tuple(self.parse(text) for text in choice) if listed else ()
         if not templates or len(set(templates)) < len(templates):
             raise ValueError(
