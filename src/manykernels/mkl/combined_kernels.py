@@ -115,8 +115,8 @@ def combined_pairs(
             # Of a symmetric matrix only what is right of the diagonal.
             columns = slice(rows.start if a is b else 0, len(b))
             for f, block in group.blocks(fitted, a.take(rows), b.take(columns)):
-                sides = of_a[f].take(rows), of_b[f].take(columns)
-                block = fitted.scalings[f].finish(block, *sides)
+                side, other = of_a[f].take(rows), of_b[f].take(columns)
+                block = fitted.scalings[f].finish(block, side, other)
                 out[rows, columns] += weights[f] * block
         if Y is None:
             for f in group.members:

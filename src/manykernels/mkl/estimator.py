@@ -66,8 +66,7 @@ class BankRecipe:
 
     def build(self, device: Device | None = None, defer: bool = False) -> Bank:
         """The bank; see `build_bank`."""
-        data = (self.kernels, self.storage, self.memory_limit)
-        bank = build_bank(*data, device, defer)
+        bank = build_bank(self.kernels, self.storage, self.memory_limit, device, defer)
         if self.nugget_weight is not None:
             bank = shared_nugget(bank, self.nugget_weight)
         return bank
@@ -118,16 +117,18 @@ class MKLEstimator(Saved, RowsEstimator):
         X, y, sample_weight = self._match(X, y, sample_weight)
         specs = self._specs(X)
         X = self._read_training(X, specs, min_rows=2)
-        targets = self._read_targets(count_rows(X), y, sample_weight)
+        n_rows = count_rows(X)
+        targets = self._read_targets(n_rows, y, sample_weight)
         # Class weights are not among these weights: views are scaled without them.
-        weight = row_weight(count_rows(X), targets.kept, sample_weight)
+        weight = row_weight(n_rows, targets.kept, sample_weight)
         X = self._prepare(X, weight)
         # 2) kernels
         seed = draw_seed(self.random_state)
         largest = float(self.C if largest_C is None else largest_C)
         bound = largest * float(targets.weight.max())
-        data = (specs, X, targets.kept, weight)
-        kernels, storage = self._fit_kernels(*data, seed, bound, device)
+        kernels, storage = self._fit_kernels(
+            specs, X, targets.kept, weight, seed, bound, device
+        )
         # 3) their values, where they are to be stored
         with reporting.shown_log() if self.verbose else nullcontext():
             reporting.warn_if_long(kernels, device)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,6 @@ from manykernels.banks import Bank, OnDemandBank, Storage, build_bank
 from manykernels.base.machine import one_blas_thread
 from manykernels.base.stored import storable
 from manykernels.kernels import KernelSet, reads_matrices
-from manykernels.losses import Loss
 from manykernels.mkl.calibration import fit_temperature
 from manykernels.mkl.models.model import BlockModel, Model, SupportLabels
 from manykernels.norms import LpGroupNorm
@@ -86,30 +85,24 @@ class OnlineEpoch(NamedTuple):
 class OnlineSettings:
     """What every step of one learner shares."""
 
-    n_classes: int
-    loss: Loss
     norm: LpGroupNorm
     C: float
     storage: Storage
     memory_limit: int | str | None
     budget: Budget | None = None
 
-    def problem(self, kernels: KernelSet, target: Any, weight: Any) -> Problem:
+    def problem(self, kernels: KernelSet, labels: Labels) -> Problem:
         """The problem on the reference rows of these kernels."""
-        bank = self._bank(kernels)
-        return Problem(
-            bank, target, self.n_classes, self.loss, self.norm, self.C, weight
-        )
-
-    def _bank(self, kernels: KernelSet) -> Bank:
-        """A pass reads the kernel rows of updates once: no reason to store them all."""
+        # A pass reads the kernel rows of updates once: no reason to store them all.
         if self.storage.kind in ("auto", "on_demand", "memmap"):
-            return OnDemandBank(kernels)
-        return build_bank(kernels, self.storage, self.memory_limit)
+            bank: Bank = OnDemandBank(kernels)
+        else:
+            bank = build_bank(kernels, self.storage, self.memory_limit)
+        return labels.problem(bank, self.norm, self.C)
 
 
 @dataclass(frozen=True)
-class OnlineResult:
+class OnlineUpdate:
     """The model after a call, with all that the estimator shows of it."""
 
     model: BlockModel
@@ -126,48 +119,48 @@ class OnlineStep:
     """The rows at hand: support rows first, new rows last."""
 
     kernels: KernelSet
-    target: np.ndarray
-    weight: np.ndarray
-    positions: np.ndarray  # in the earlier support followed by all of X
+    labels: Labels  # kept: positions in the earlier support followed by all of X
     stream: Stream
     settings: OnlineSettings
     n_past: int
 
     @classmethod
     def first(
-        cls, kernels: KernelSet, rows: Labels, settings: OnlineSettings
+        cls, kernels: KernelSet, labels: Labels, settings: OnlineSettings
     ) -> OnlineStep:
         """Begin with these rows."""
-        theta = np.zeros((0, settings.n_classes))
-        zeros = np.zeros(kernels.n_kernels)
+        theta, zeros = np.zeros((0, labels.n_outputs)), np.zeros(kernels.n_kernels)
         stream = Stream(kernels, settings.norm, theta, zeros)
-        return cls(kernels, rows.target, rows.weight, rows.kept, stream, settings, 0)
+        return cls(kernels, labels, stream, settings, 0)
 
     @classmethod
     def next(
         cls,
         model: Model,
-        labels: SupportLabels,
+        past: SupportLabels,
         X: Any,
-        rows: Labels,
+        labels: Labels,
         settings: OnlineSettings,
     ) -> OnlineStep:
         """Continue with new rows: none of the past rows is visited again."""
         kernels = model.kernels.extend(X)
-        target = np.concatenate([labels.target, rows.target])
-        weight = np.concatenate([labels.weight, rows.weight])
-        theta, square_norms = _theta(model, labels, settings.norm)
+        theta, square_norms = _theta(model, past, settings.norm)
         stream = Stream(kernels, settings.norm, theta, square_norms)
         n_past = len(theta)
-        positions = np.concatenate([np.arange(n_past), n_past + rows.kept])
-        return cls(kernels, target, weight, positions, stream, settings, n_past)
+        labels = replace(
+            labels,
+            kept=np.concatenate([np.arange(n_past), n_past + labels.kept]),
+            target=np.concatenate([past.target, labels.target]),
+            weight=np.concatenate([past.weight, labels.weight]),
+        )
+        return cls(kernels, labels, stream, settings, n_past)
 
     def run(
         self, rng: np.random.Generator, history: Sequence[Epoch | OnlineEpoch]
-    ) -> OnlineResult:
+    ) -> OnlineUpdate:
         """Predict the new rows, then learn them in one pass in random order."""
         began = time.perf_counter()
-        order = self.n_past + rng.permutation(len(self.target) - self.n_past)
+        order = self.n_past + rng.permutation(len(self.labels.target) - self.n_past)
         require_hinge(self._problem(order[:1]), "partial_fit")
         with one_blas_thread():
             right = self._count_right(order)
@@ -185,24 +178,23 @@ class OnlineStep:
             **_progress(history, right, len(order)),
         )
         gap = max(objective - bound, 0.0)
-        support = self.positions[self.stream.support]
-        return OnlineResult(
+        support = self.labels.kept[self.stream.support]
+        return OnlineUpdate(
             *self._result(), support, objective, gap, temperature, [*history, line]
         )
 
     def _problem(self, rows: np.ndarray) -> Problem:
-        kernels = self.kernels.take(rows)
-        return self.settings.problem(kernels, self.target[rows], self.weight[rows])
+        return self.settings.problem(self.kernels.take(rows), self.labels.take(rows))
 
     def _count_right(self, order: np.ndarray) -> int | None:
         """New rows that the model knew already; None without a model."""
         if self.n_past == 0:
             return None
-        return int(np.sum(self.stream.predict(order) == self.target[order]))
+        return int(np.sum(self.stream.predict(order) == self.labels.target[order]))
 
     def _learn(self, order: np.ndarray) -> int:
         """One pass; Ctrl-C keeps what was learned until then."""
-        importance = self.weight / self.weight.mean()
+        importance = self.labels.weight / self.labels.weight.mean()
         tiles = self.stream.learn(
             order, self._problem, importance, self.settings.budget
         )
@@ -229,7 +221,7 @@ class OnlineStep:
         rows = np.concatenate([np.arange(self.n_past), order])[-EVALUATED_ROWS:]
         problem, stream = self._problem(rows), self.stream
         model = stream.model()
-        coef = np.zeros((len(self.target), self.settings.n_classes))
+        coef = np.zeros((len(self.labels.target), self.labels.n_outputs))
         coef[stream.support] = model.coef
         scores = stream.scores(rows)
         norms = model.weights * np.sqrt(stream.square_norms) / stream.norm.q
@@ -247,8 +239,8 @@ class OnlineStep:
         kernels = self.kernels.take(support, matrices=False)
         model = BlockModel(kernels, total * found.coef, found.weights / total)
         square_norms = (total / stream.norm.q) ** 2 * stream.square_norms
-        target, weight = self.target[support], self.weight[support]
-        return model, SupportLabels(target, weight, square_norms)
+        labels = self.labels.take(support)
+        return model, SupportLabels(labels.target, labels.weight, square_norms)
 
 
 def _theta(
