@@ -99,6 +99,7 @@ def _content(path: PathLike | IO[Any], shown: str) -> bytes | str:
         else:
             with regular_file(path) as stream:
                 content = stream.read(GMT_BYTES + 1)
+        # A small gzipped file may unpack to gigabytes: no more than the limit is read.
         if isinstance(content, bytes) and content.startswith(GZIP_MAGIC):
             content = gzip.GzipFile(fileobj=io.BytesIO(content)).read(GMT_BYTES + 1)
     except FileNotFoundError as error:
@@ -126,6 +127,7 @@ def _text(content: bytes | str, shown: str) -> str:
             "split it."
         )
     tab: Any = "\t" if isinstance(content, str) else b"\t"
+    # Counting tabs bounds the memory for the names before they are split.
     if content.count(tab) > GMT_GENES:
         raise ValueError(
             f"{shown} must hold at most {GMT_GENES:,} genes in all sets together, got "

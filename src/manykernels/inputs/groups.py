@@ -122,6 +122,7 @@ def group_kernels(
     """
     Whole(example=5).check("min_size", min_size)
     templates = kernel_templates(kernels)
+    # Positions of a group are within its view; kernels read joined views.
     columns, first = _of_view(columns, view)
     places = None if columns is None else _places(columns)
     made: list[Kernel] = []
@@ -132,6 +133,7 @@ def group_kernels(
         chosen, missing = _matched(group, members, places)
         if missing:
             unmatched[group] = missing
+        # Columns that are not found do not count.
         if len(chosen) < min_size:
             dropped[group] = len(chosen)
             continue

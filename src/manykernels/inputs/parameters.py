@@ -261,6 +261,7 @@ def check_parameters(estimator: Any, rules: Rules) -> None:
     """Raise where a parameter of an estimator is not what its rule allows."""
     for name, rule in rules.items():
         value = getattr(estimator, name)
+        # Arrays and frames have no single truth value: only texts are compared.
         is_word = isinstance(value, str) and value in rule.words
         if not (is_word or (value is None and rule.optional)):
             rule.check(name, value)
@@ -330,6 +331,7 @@ def draw_seed(random_state: Any, below: int = np.iinfo(np.int32).max) -> int:
             "random_state must be None, a whole number from 0 to 2**32 - 1 or a "
             f"np.random.RandomState, got {quoted(random_state)}; choose for instance 0."
         ) from error
+    # An integer seed draws the same number in every fit, an object another one.
     return int(generator.randint(below))
 
 

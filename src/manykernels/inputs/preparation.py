@@ -80,8 +80,10 @@ class Completion:
         has = np.column_stack([every if p is None else p for p in table.present])
         gammas = []
         for values, mask in zip(table.tables, has.T, strict=True):
+            # The median heuristic: half of the pairs are nearer than the width.
             median, _ = distance_quantile(values, copies * mask, "sqeuclidean", 0.5)
             gammas.append(float(inverse(median)))
+        # Rows without weight must not complete other rows.
         kept = copies > 0.0
         tables = [values[kept] for values in table.tables]
         return cls(tables, has[kept].astype(np.int64), gammas)
@@ -117,7 +119,9 @@ class Completion:
             total += both * alike
             shared += both
         alike = np.divide(total, shared, out=np.zeros_like(total), where=shared > 0.0)
+        # Only rows that have the view can lend it.
         alike *= self.has[:, view]
+        # All rows that are as near as the last neighbor count: ties have no order.
         few = min(self.neighbors, alike.shape[1])
         least = np.partition(alike, -few, axis=1)[:, [-few]]
         return _shares(np.where(alike >= least, alike, 0.0))
@@ -138,6 +142,7 @@ def _with_rows(table: Any, rows: np.ndarray, weights: np.ndarray, source: Any) -
         out = np.array(table)
         out[rows] = weights @ source
         return out
+    # Rows of a sparse table are replaced by products: assigning them is slow.
     keep = np.ones(table.shape[0])
     keep[rows] = 0.0
     put = sp.csr_array(
@@ -202,6 +207,7 @@ class Preparation:
     ) -> tuple[Preparation, JoinedTable]:
         """Fit on rows of positive weight; also the table as kernels shall read it."""
         _require_some_view(table, weight)
+        # Weights become copies, so that scales are those of the repeated rows.
         copies, by_view = row_copies(weight, len(weight)), _by_view(wanted, table.names)
         steps: list[list[Step]] = []
         blanks, counts, scaled = [], [], []
@@ -210,6 +216,7 @@ class Preparation:
             counted = copies if rows.mask is None else copies * rows.mask
             counts.append(int(np.count_nonzero(counted)))
             out, own = rows.values, list[Step]()
+            # A view that no kernel reads needs no scale, and may be absent everywhere.
             if v not in table.unread:
                 _require_training_row(name, counts[-1])
                 with _in_view(name):
@@ -222,6 +229,7 @@ class Preparation:
             list(table.names), steps, blanks, missing, None, np.array(counts)
         )
         prepared._log_constants()
+        # Kernels multiply absent rows by zero, which NaN would survive.
         whole = prepared._filled(replace(table, tables=scaled))
         if missing == "complete":
             prepared.completion = Completion.fit(whole, copies)
@@ -325,6 +333,7 @@ def rescale_present_views(table: JoinedTable) -> JoinedTable:
         return table
     every = np.ones(table.shape[0], dtype=bool)
     counts = np.sum([every if p is None else p for p in present], axis=0)
+    # Rows without any view have no kernel in which a factor would count.
     share = np.maximum(counts, 1) / len(present)
     return replace(table, stretch=1.0 / np.sqrt(share))
 
@@ -333,6 +342,7 @@ class _RowsOfView:
     """The rows that have a view; all of a sparse table, whose other rows are empty."""
 
     def __init__(self, table: Any, mask: np.ndarray | None) -> None:
+        # Rows that lack the view are left out of scaling: their numbers are NaN.
         self.mask = mask
         self.index: Any = slice(None)
         self.values, self._shape = table, table.shape
@@ -404,6 +414,7 @@ def _require_usable(values: Any, given: Any) -> None:
     scaled = _bad_rows(values)
     if not scaled:
         return
+    # The input is to blame unless it is finite itself.
     rows = _bad_rows(given)  # one NaN spoils the scale of a whole column
     if not rows:
         raise ValueError(

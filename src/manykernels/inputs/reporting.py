@@ -237,6 +237,7 @@ def require_precision(problem: Problem, result: SolveResult) -> None:
 
     The bound is then as good as none, and the model no better than chance.
     """
+    # A weak bound after few rounds is no reason to stop: rounding is.
     if result.at_rounding and result.relative_gap > USELESS_GAP:
         largest = float(problem.bank.diagonals().max())
         raise ValueError(
@@ -258,6 +259,7 @@ def warn_if_alike(problem: Problem, scores: np.ndarray) -> None:
     scores : array of shape (rows, outputs)
         Of training rows; margins are of the order of one.
     """
+    # With a tiny C all scores are small, as they should be: reg is 1 / (C n).
     apart = float(np.ptp(scores, axis=0).max(initial=0.0))
     if apart <= SAME_SCORE_TOL and problem.reg <= 1.0:
         warnings.warn(
@@ -271,6 +273,7 @@ def warn_if_alike(problem: Problem, scores: np.ndarray) -> None:
 def warn_if_long(kernels: KernelSet, device: Device | None = None) -> None:
     """Log the estimates of time and memory; warn when a fit may take very long."""
     n_rows, n_kernels = kernels.n_reference, kernels.n_kernels
+    # Kernel values dominate the time of a fit.
     # Features take the place of kernel values where there are fewer of them.
     columns = n_rows * n_kernels
     if kernels.is_explicit:

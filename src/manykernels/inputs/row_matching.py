@@ -45,9 +45,11 @@ def match_rows(X: Any, y: Any, *others: Any) -> tuple[Any, ...]:
     views = as_views(X)
     ids = getattr(y, "index", None)
     if views.index is None or not has_index(ids):
+        # Views that the user made have the order that the user chose.
         if y is not None and views is not X:
             _require_one_order(views)
         return views, y, *others
+    # The order of y wins: splitters and metrics are given y as it is.
     names = names_of(ids)
     require_different(names, "the index of y")
     places = find(views.index, names)

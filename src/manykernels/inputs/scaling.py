@@ -91,6 +91,7 @@ class UnitRows:
             squares = np.asarray(table.multiply(table).sum(axis=1)).ravel()
         else:
             squares = np.square(table).sum(axis=1)
+        # A row of zeros has no direction: it keeps its length.
         lengths = np.sqrt(np.where(squares > 0.0, squares, 1.0))
         if sp.issparse(table):
             return sp.csr_array(sp.diags_array(1.0 / lengths) @ table)
@@ -124,6 +125,7 @@ SAVED_STEPS = (
 
 def _standard(table: Any, copies: np.ndarray) -> Step:
     """Mean 0 and variance 1 in every column."""
+    # A row of weight k counts as k copies of itself in means and variances.
     shares = copies / copies.sum()
     # Squares of the largest and smallest numbers overflow: scale them to one before.
     largest = abs(table).max(axis=0)
@@ -143,6 +145,8 @@ def _robust(table: Any, copies: np.ndarray) -> Step:
     """Median 0, and 1 between the quartiles; the deviation where these are equal."""
     dense = _dense(table, "robust")
     low, middle, high = (_quantile(dense, copies, q) for q in (0.25, 0.5, 0.75))
+    # Where more than half of the values are equal the quartiles coincide: the
+    # deviation then sets the scale.
     spread = high - low
     standard: Any = _standard(dense, copies)
     factor = np.where(spread > 0.0, _inverse(spread, np.abs(middle)), standard.factor)
@@ -151,6 +155,7 @@ def _robust(table: Any, copies: np.ndarray) -> Step:
 
 def _minmax(table: Any, copies: np.ndarray) -> Step:
     """From 0 to 1."""
+    # The range of rows without weight does not count.
     dense = _dense(table, "minmax")[copies > 0.0]
     low, high = dense.min(axis=0), dense.max(axis=0)
     return Shift(low, _inverse(high - low, np.abs(high)))
@@ -169,6 +174,8 @@ def _impute(table: Any, copies: np.ndarray) -> Step:
 def _frequencies(table: Any, copies: np.ndarray) -> Step:
     _require_nonnegative(table, "tfidf", "counts, which are not negative")
     rows_with_word = np.asarray(copies @ (table != 0)).ravel()
+    # scikit-learn's smoothed inverse document frequency, as if one more document
+    # had every word.
     idf = np.log((1.0 + copies.sum()) / (1.0 + rows_with_word)) + 1.0
     return InverseFrequency(idf)
 
@@ -279,6 +286,8 @@ def _from_transformer(transformer: Any, rows: Any) -> list[Step]:
 
 def _as_plain(fitted: Any) -> list[Step]:
     """Steps with the same numbers; the transformer itself where there are none."""
+    # The numbers of these classes are public attributes. Subclasses of other
+    # libraries may transform differently, hence the check of the module.
     name = type(fitted).__name__
     known = type(fitted).__module__.startswith("sklearn.")
     if known and name in ("StandardScaler", "RobustScaler", "MaxAbsScaler"):
@@ -337,6 +346,7 @@ def _times(table: Any, factor: np.ndarray) -> Any:
 
 def _inverse(spread: np.ndarray, size: np.ndarray) -> np.ndarray:
     """1 / spread; 0 for a column that is constant up to rounding."""
+    # A factor of zero leaves the column out: it would be rounding, enlarged.
     real = spread > 1e-14 * size  # some units of the last place of float64
     return np.divide(1.0, spread, out=np.zeros_like(spread), where=real)
 
@@ -352,6 +362,7 @@ def _dense(table: Any, word: str) -> np.ndarray:
 
 def _quantile(table: np.ndarray, copies: np.ndarray, q: float) -> np.ndarray:
     """The smallest value of a column that a share q of the rows does not exceed."""
+    # The k-th smallest of the copies, without making the copies.
     order = np.argsort(table, axis=0, kind="stable")
     ends = np.cumsum(copies[order], axis=0) / copies.sum()
     first = np.argmax(ends >= q - 1e-12, axis=0)  # sums of copies are rounded

@@ -71,6 +71,7 @@ class RowsEstimator(BaseEstimator):
         What comes of it goes through `_prepare`, and X of later calls through
         `_read_new`.
         """
+        # What an earlier fit learned of X must not read this one.
         self._reader = self._preparation = None
         if reads_matrices(specs):
             X = given_matrices(X, self._open_device())
@@ -112,6 +113,7 @@ class RowsEstimator(BaseEstimator):
         used = np.zeros(X.shape[1], dtype=bool)
         if specs is None:
             used = np.zeros(self.n_features_in_, dtype=bool)
+            # The parameter `kernels` may have been set anew since the fit.
             used[self._model.kernels.columns_read()] = True
             return used
         names: Any = None if self._reader is None else self._reader.feature_names
@@ -149,6 +151,7 @@ class RowsEstimator(BaseEstimator):
             return
         if isinstance(table, JoinedTable):
             warn_of_empty(table)
+        # Twice the columns: scaled numbers and what a step makes of them.
         for rows in row_blocks(table.shape[0], 2 * table.shape[1], 8, block_bytes):
             yield self._preparation.apply(table[rows])
 
@@ -201,6 +204,8 @@ def check_table(
 
     `used` says which columns are read at all; only these must hold finite numbers.
     """
+    # Names come first: a frame with other columns is refused by their names, which
+    # says more than their number.
     _check_feature_names(estimator, X, reset=reset)
     n_features = None if reset else estimator.n_features_in_
     X = _as_table(estimator, X, n_features, min_rows)
@@ -219,6 +224,7 @@ def check_table(
     try:
         table = _as_numbers(estimator, X)
     except (TypeError, ValueError) as error:
+        # Text in columns that no kernel reads is allowed: zeros take its place.
         blanked = None if used is None else without_unused(X, used)
         _require_numbers(X if blanked is None else blanked)
         if blanked is None:
@@ -234,6 +240,7 @@ def check_table(
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(values.sum()) or np.isfinite(values).all():
             return table
+    # So is NaN in such columns.
     if used is not None and not sp.issparse(table):
         table = np.where(used(), table, 0.0).astype(table.dtype)
         if np.isfinite(table).all():
@@ -440,6 +447,7 @@ def _require_kernels_last(X: Any, n_train: int | None) -> None:
         return
     expected = X.shape[0] if n_train is None else n_train
     found = X.shape[1] if n_train is None else n_train
+    # Square stacks of as many kernels as rows cannot be told apart, and pass.
     if X.shape[1] != expected and X.shape[2] == found:
         raise ValueError(
             f"{MATRIX_FORMS}, got {X.shape}, kernels first; pass np.moveaxis(X, 0, -1)."

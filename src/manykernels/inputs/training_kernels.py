@@ -30,6 +30,7 @@ def training_kernels(kernels: Any, X: Any, approximate: Any = None) -> list[Kern
         specs = kernels_of_views(kernels, X.names)
     else:
         specs = as_kernels(kernels)
+        # Most names are texts, and their types are compared at once.
         if not {*map(type, getattr(X, "columns", ()))} <= {str}:
             _require_text_names(specs, X)
         for k, kernel in enumerate(specs):
@@ -91,6 +92,7 @@ def kernels_of_views(kernels: Any, views: Sequence[str]) -> list[Kernel]:
             specs += [_on_view(kernel, name) for name in views]
             continue
         if isinstance(columns, str) and columns not in views:
+            # "view:a*" names columns in a view, "view" all of it.
             name, colon, rest = columns.partition(":")
             if colon and name in views:
                 kernel = replace(kernel, columns=slice(name, rest))

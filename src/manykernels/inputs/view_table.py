@@ -105,6 +105,7 @@ class JoinedTable:
         ]
         if len(parts) == 1:
             return parts[0]
+        # One sparse view makes the columns sparse together: dense, they may not fit.
         if any(map(sp.issparse, parts)):
             return sp.csr_array(sp.hstack(parts))
         return np.hstack(parts)
@@ -214,6 +215,7 @@ class ViewReader:
         A row lacks a view that is not among the views, or that has only NaN in the
         row's used columns.
         """
+        # Views of fit may be missing in new rows, but no other can be read.
         unknown = [name for name in views.names if name not in self.names]
         if unknown:
             raise ValueError(
@@ -241,12 +243,14 @@ class ViewReader:
         places = self._places(source, v)[used]
         rows = views.rows_of(name)
         if sp.issparse(source.table):
+            # A product with a 0-1 matrix puts sparse columns in the order of fit.
             entries = (np.ones(len(used)), (places, used))
             picked = _ones(entries, (source.table.shape[1], width))
             return _sparse_part(name, source, has_view, rows, picked), has_view
         out = np.zeros(shape)
         if len(used):
             out[np.ix_(has_view, used)] = _numbers(name, source, rows, places)
+            # NaN marks what a row lacks until scaling is done.
             out[~has_view] = np.nan
             has_view = has_view & ~np.isnan(out[:, used]).all(axis=1)
         return out, has_view
@@ -254,6 +258,7 @@ class ViewReader:
     def _places(self, source: ViewSource, v: int) -> np.ndarray:
         """Where the known columns are in a table."""
         known, width = self.columns[v], int(source.table.shape[1])
+        # Without names the columns of fit are known by position only.
         if not self.named[v] or source.columns is None:
             if width != len(known):
                 raise ValueError(

@@ -100,6 +100,7 @@ class Views:
                 f"Views are sliced by rows: positions, a slice or a mask of {len(self)}"
                 f" rows, got {rows!r:.60}; use .table(name) for one of the views."
             ) from error
+        # A slice shares the tables: only the positions of its rows are new.
         part = object.__new__(Views)
         part.sources, part.names = self.sources, self.names
         part.index_name = self.index_name
@@ -358,6 +359,7 @@ def align(
         wanted = names_of(rows)
         require_different(wanted, "rows")
     places = {name: find(own, wanted) for name, own in ids.items()}
+    # Rows may lack some views, but a row in no view holds nothing to learn from.
     lost = np.all([at < 0 for at in places.values()], axis=0)
     if lost.any():
         first = wanted[lost].tolist()[0]
@@ -371,6 +373,7 @@ def align(
 def names_of(rows: Any) -> np.ndarray:
     """Names of rows in one dimension, also where a name has several levels."""
     rows = list(rows)
+    # NumPy would make columns of the levels of a name.
     if any(isinstance(row, tuple) for row in rows):
         return np.array([*rows, None], dtype=object)[:-1]
     return np.asarray(rows)
@@ -401,6 +404,7 @@ def has_index(ids: Any) -> bool:
     >>> has_index(None), has_index(["ann", "bob"])
     (False, True)
     """
+    # A list has a method `index`.
     if ids is None or callable(ids):  # as of a list
         return False
     found = np.asarray(ids)

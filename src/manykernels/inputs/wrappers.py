@@ -41,9 +41,11 @@ def rollback_on_error(
 
     @wraps(method)
     def run(self: Any, *args: Arguments.args, **options: Arguments.kwargs) -> Result:
+        # A shallow copy is enough: fits replace attributes and do not change them.
         before = dict(vars(self))
         try:
             return method(self, *args, **options)
+        # Ctrl-C is a BaseException.
         except BaseException:
             vars(self).clear()
             vars(self).update(before)

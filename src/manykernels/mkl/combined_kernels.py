@@ -229,6 +229,8 @@ def _leading(alignments: np.ndarray) -> np.ndarray:
             "a consensus needs a kernel that is not constant, got constant ones only; "
             "choose other kernels or columns."
         )
+    # Several equal eigenvalues span a plane, of which no vector is singled out: the
+    # limit of powers of the matrix is its projection of the vector of ones.
     leaders = vectors[:, values >= (1.0 - EQUAL_EIGENVALUE_RTOL) * values[-1]]
     weights = np.maximum(leaders @ leaders.sum(axis=0), 0.0)
     return np.asarray(weights / weights.sum())

@@ -156,6 +156,7 @@ class MKLEstimator(Saved, RowsEstimator):
         if not reads_matrices(specs) and len(kept) < len(weight):
             X, weight = X[kept], weight[kept]  # matrices need the others' columns
         precise = Storage.of(self.storage, "float64")  # unless the user chose
+        # Single precision halves memory and time; it is tried first where it may do.
         for default in (self._precision, "float64"):
             storage = Storage.of(self.storage, default)
             fit = partial(
@@ -172,6 +173,7 @@ class MKLEstimator(Saved, RowsEstimator):
             )
             try:
                 kernels = fit(dtype=storage.working_dtype)
+            # Values that overflow in single precision may still be computed in double.
             except OutOfRangeError:
                 kernels = fit(dtype=np.float64)
             if len(kept) < kernels.n_train:
@@ -204,9 +206,11 @@ class MKLEstimator(Saved, RowsEstimator):
             result: SolveResult = solver.solve(problem, start, callback, **options)
         if saved is not None and saved.resumed:
             result = certified_anew(problem, result, getattr(solver, "tol", self.tol))
+        # A model that rounding decides is refused, one that is only late is kept.
         if not result.converged:
             reporting.require_precision(problem, result)
             reporting.warn_unless_converged(solver, result)
+        # The point that certifies the gap; the model has other coefficients near p = 1.
         self.dual_point_ = result.dual_coef
         return result
 

@@ -84,6 +84,7 @@ def rank_kernels(
     goal = _goal(X, y, task)
     bank = build_bank(fitted, storage, memory_limit)
     scores = RANKING_METHODS[method](bank, goal, C)
+    # The last key of lexsort is the first that counts.
     order = np.lexsort([-column for column in scores.T[::-1]])
     return [KernelRank(bank.names[f], float(scores[f, 0]), int(f)) for f in order]
 

@@ -181,6 +181,7 @@ MKLRegressor
     def _refit_each(self, data: FitData, pairs: list[Pair]) -> None:
         """Solve on all rows with the best pairs; targets of the same pair together."""
         results: dict[int, SolveResult] = {}
+        # Targets with the same pair share their kernels, and one solver run.
         for pair in dict.fromkeys(pairs):
             which = [k for k, other in enumerate(pairs) if other == pair]
             problem = data.problem(*pair)

@@ -90,6 +90,7 @@ class Grid:
 
     def best(self, scores: np.ndarray) -> tuple[int, float]:
         """Position of the best mean score, the first of equals, and the score."""
+        # A metric may be undefined on some fold, which rules the pair out.
         usable = np.where(np.isfinite(scores), scores, -np.inf)
         place = int(np.argmax(usable))
         return place, float(scores[place])
@@ -109,6 +110,7 @@ class Grid:
             table[f"split{fold}_test_score"] = row
         table["mean_test_score"] = mean
         table["std_test_score"] = scores.std(axis=0)
+        # rankdata gives the smallest value the first rank.
         worst = np.where(np.isfinite(mean), -mean, np.inf)
         table["rank_test_score"] = rankdata(worst, method="min").astype(np.int32)
         return table
@@ -192,6 +194,7 @@ class KernelSearch:
         train, held_out = fold
         part, targets = self.bank.take(train), self.targets.take(train)
         unseen, scores = self.targets.take(held_out), []
+        # The kernels of all rows are computed once; folds index into them.
         for p in self.grid.ps:
             for _, model in self._path(part, targets, p, step):
                 predicted = self._predict(model, train, held_out)

@@ -218,6 +218,7 @@ def read_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
             f"sample_weight must have the shape ({n_rows},), got {weight.shape}; pass "
             "one number per row."
         )
+    # NaN fails every comparison, and so counts as bad.
     bad = ~(weight >= 0.0) | np.isinf(weight)
     if bad.any():
         row = int(np.argmax(bad))

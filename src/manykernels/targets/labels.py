@@ -90,6 +90,7 @@ class Labels(Targets):
         if class_weight is not None:
             factors = class_factors(class_weight, classes, target, weight)
             weight = weight * factors[target]
+            # A class weight of zero takes its rows out, like a sample weight of zero.
             used = weight > 0.0
             if not np.any(used):
                 raise no_positive_weight("class_weight", class_weight)
@@ -269,6 +270,7 @@ def read_labels(y: Any, owner: str) -> np.ndarray:
         raise missing_target(owner, "pass one label per row")
     try:
         labels = column_or_1d(y, warn=True)
+        # Fractional numbers are "continuous": most likely a regressor was meant.
         kind = type_of_target(labels)
     except (TypeError, ValueError) as error:
         raise ValueError(

@@ -247,6 +247,7 @@ def _two_columns(y: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def _is_pair(y: Any) -> bool:
     """Whether these are two columns, not two rows: rows of a list have two entries."""
+    # A list of two rows would be two pairs of a time and an event.
     if isinstance(y, tuple):
         return len(y) == 2
     return isinstance(y, list) and len(y) == 2 and all(_n_entries(v) > 2 for v in y)
@@ -259,6 +260,7 @@ def _n_entries(values: Any) -> int:
 def _by_name(columns: Mapping[Any, Any]) -> tuple[np.ndarray, np.ndarray]:
     """Two columns of which one is boolean, or those with the usual names."""
     arrays = {name: _column(values) for name, values in columns.items()}
+    # A boolean column can only be the events, whatever it is called.
     flags = [name for name, values in arrays.items() if values.dtype.kind == "b"]
     if len(arrays) == 2 and len(flags) == 1:
         (time,) = set(arrays) - set(flags)
@@ -394,6 +396,7 @@ def concordance_index(
     weight = np.ones(len(time))
     if sample_weight is not None:
         weight = _one_per_row("sample_weight", sample_weight, len(time))
+    # From late to early times: every row is compared with those already counted.
     order = np.argsort(-time, kind="stable")
     time, event, risk, weight = (v[order] for v in (time, event, risk, weight))
     ranked = np.sort(risk)

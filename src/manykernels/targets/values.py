@@ -172,6 +172,7 @@ class Values(Targets):
         """Score of predictions of these rows: one, or one per target."""
         weight = self.weight if weighted else None
         pairs = [(self.values, predicted)]
+        # One target is scored as a vector: some metrics take no column.
         if self.per_target or self.n_outputs == 1:
             pairs = list(zip(self.values.T, predicted.T, strict=True))
         found = [

@@ -123,6 +123,8 @@ class BlockModel(EvaluatedModel):
     def from_expansion(cls, kernels: KernelSet, model: Expansion) -> BlockModel:
         """Keep the support rows of a solution on the kernels' reference rows."""
         support = support_of(model.coef)
+        # Weights that sum to one can be compared between models; the coefficients take
+        # the factor.
         total = model.weights.sum(axis=-1)
         coef = total * model.coef[support]
         weights = model.weights / total[..., None]
@@ -142,6 +144,7 @@ class BlockModel(EvaluatedModel):
         parts = self.used_parts
         if len(parts) == 1:
             return self._part_scores(parts[0], X, block_bytes)
+        # Pairs of new rows and support rows, times the kernels.
         n_values = len(X) if isinstance(X, list) else int(X.shape[0])
         n_values *= self.kernels.n_kernels * max(1, len(self.coef))
         # Threads of our own: those of BLAS wait for each other in small products.

@@ -107,6 +107,8 @@ def fitted_model(
             "or other kernels.",
             stacklevel=4,
         )
+    # Where the nugget has all the weight, coefficients at new rows are zero, and the
+    # kernels get equal weights.
     safe = np.where(left > 0.0, left, 1.0)[..., None]
     alike = np.full_like(ordinary, 1.0 / kernels.n_kernels)
     model = BlockModel(
