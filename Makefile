@@ -70,7 +70,8 @@ $(LOWEST)/.installed: pyproject.toml tests/lowest.txt
 # each other where tests run side by side.
 TORCH := $(VENV)-torch
 TORCH_TESTS := tests/device tests/banks/test_device_banks.py tests/solvers/test_device_blocks.py \
-	tests/mkl/test_device.py tests/mkl/test_device_search.py \
+	tests/mkl/test_device.py tests/mkl/test_device_checks.py \
+	tests/mkl/test_device_search.py \
 	tests/solvers/regression/test_ridge_system.py \
 	tests/solvers/regression/test_gradient_targets.py \
 	tests/products/test_device_pricing.py tests/products/test_device_checks.py \
