@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from manykernels.base.arrays import Array
-from manykernels.norms.prox import project_simplex
+from manykernels.norms.proximity import project_simplex
 from manykernels.norms.regularizers import SquaredL2
 from manykernels.solvers.loop import require_whole
 from manykernels.structured.chain_blocks import ChainBlocks, ChainWeights

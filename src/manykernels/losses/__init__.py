@@ -1,6 +1,7 @@
 """Losses live in score space: value, gradient, curvature, conjugate."""
 
 from manykernels.losses.base import Loss, ResidualDual, ResidualRows
+from manykernels.losses.censored import CensoredEpsilonInsensitive
 from manykernels.losses.classification import (
     MulticlassHinge,
     SmoothedHinge,
@@ -8,7 +9,6 @@ from manykernels.losses.classification import (
     SquaredHinge,
 )
 from manykernels.losses.regression import EpsilonInsensitive, Huber, Squared
-from manykernels.losses.survival import CensoredEpsilonInsensitive
 
 __all__ = [
     "CensoredEpsilonInsensitive",

@@ -12,7 +12,7 @@ from manykernels.base.arrays import Array
 from manykernels.device import DeviceArray, namespace
 from manykernels.hot import svrg_epochs as hot
 from manykernels.losses.base import FEASIBILITY_SLACK, LinearMap, Loss
-from manykernels.norms.prox import project_simplex, simplex_level
+from manykernels.norms.proximity import project_simplex, simplex_level
 
 # Outputs this close to losing their share count as having one: at a kink of the
 # gradient the larger of the two curvatures gives the safer step.

@@ -17,8 +17,8 @@ from scipy.special import expit, xlogy
 
 from manykernels.base.arrays import Array, Index
 
-NO_ERROR = 1e-24  # of the variance: squares below it are rounding
-ROUNDING = 1e-12  # by which a dual value may leave its interval
+ZERO_ERROR_SHARE = 1e-24  # of the variance: mean squares below it are rounding
+INTERVAL_SLACK = 1e-12  # by which rounding may take a dual value out of [0, 1]
 
 
 class ScoreLoss(Protocol):
@@ -248,7 +248,7 @@ class Weighted:
 
 def normal_deviance(total: float, target: Array) -> float:
     """n log(mean square) from the sum of squares, no less than rounding has."""
-    least = max(NO_ERROR * float(np.var(target)), 1e-290)
+    least = max(ZERO_ERROR_SHARE * float(np.var(target)), 1e-290)
     return len(target) * float(np.log(max(total / len(target), least)))
 
 
@@ -256,4 +256,4 @@ def _shares(dual: Array, target: Array) -> tuple[Array, NDArray[np.bool_]]:
     """q = y u, clipped to [0, 1], and whether it was inside."""
     q = dual * target
     clipped = np.clip(q, 0.0, 1.0)
-    return clipped, np.abs(q - clipped) <= ROUNDING
+    return clipped, np.abs(q - clipped) <= INTERVAL_SLACK

@@ -1,7 +1,7 @@
 """Group norms, regularizers and proximity operators: functions of block norms."""
 
 from manykernels.norms.group import LpGroupNorm
-from manykernels.norms.prox import (
+from manykernels.norms.proximity import (
     project_simplex,
     prox_elastic_net,
     prox_entries,

@@ -6,8 +6,9 @@ explicit blocks); it has a value and a proximity operator.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from manykernels.base.arrays import Array
 from manykernels.hot.prox import TERM_KINDS, TermCodes
 from manykernels.norms.group import p_norm
-from manykernels.norms.prox import (
+from manykernels.norms.proximity import (
     prox_elastic_net,
     prox_entries,
     prox_group_lasso,
@@ -27,9 +28,85 @@ from manykernels.norms.prox import (
 )
 
 
+class TermKind(NamedTuple):
+    """A function of block norms; `exponent` is q of "power", p of "squared_p" and the
+    share of "elastic_net".
+    """
+
+    value: Callable[[Array, float], float]
+    # d value / d (norm^2 / 2) of every block; infinite or no number at a norm of zero.
+    slopes: Callable[[Array, float], Any]
+    # From norms, step and exponent to the norms after the proximal step.
+    prox: Callable[[Array, float, float], Array]
+    # The largest sigma for which value - sigma / 2 ||norms||^2 is known to be convex.
+    strong_convexity: Callable[[float], float] = lambda exponent: 0.0
+    # Whether the proximal step sets whole blocks to zero.
+    prunes: Callable[[float], bool] = lambda exponent: False
+
+
+def _elastic_value(norms: Array, share: float) -> float:
+    total, square = float(norms.sum()), float(norms @ norms)
+    return share * (0.5 * square) + (1.0 - share) * 0.5 * total**2
+
+
+def _elastic_slopes(norms: Array, share: float) -> Any:
+    return share + (1.0 - share) * norms.sum() / norms
+
+
+TERM_KINDS = {
+    "group_lasso": TermKind(
+        lambda norms, _: float(norms.sum()),
+        lambda norms, _: 1.0 / norms,
+        lambda norms, step, _: prox_group_lasso(norms, step),
+        prunes=lambda _: True,
+    ),
+    "sparse_mkl": TermKind(
+        lambda norms, _: _elastic_value(norms, 0.0),
+        lambda norms, _: _elastic_slopes(norms, 0.0),
+        lambda norms, step, _: prox_sparse_mkl(norms, step),
+        prunes=lambda _: True,
+    ),
+    "elastic_net": TermKind(
+        _elastic_value,
+        _elastic_slopes,
+        prox_elastic_net,
+        strong_convexity=lambda share: share,
+        prunes=lambda share: share < 1.0,
+    ),
+    "squared_l2": TermKind(
+        lambda norms, _: 0.5 * float(norms @ norms),
+        lambda norms, _: 1.0,
+        lambda norms, step, _: prox_squared_l2(norms, step),
+        strong_convexity=lambda _: 1.0,
+    ),
+    "squared_p": TermKind(
+        lambda norms, p: 0.5 * p_norm(norms, p) ** 2,
+        lambda norms, p: p_norm(norms, p) ** (2.0 - p) * norms ** (p - 2.0),
+        prox_squared_p,
+        strong_convexity=lambda p: p - 1.0,
+        prunes=lambda p: p == 1.0,
+    ),
+    "power": TermKind(
+        lambda norms, q: float(np.sum(norms**q)),
+        lambda norms, q: q * norms ** (q - 2.0),
+        prox_power,
+        strong_convexity=lambda q: 2.0 * (q == 2.0),
+        prunes=lambda q: q == 1.0,
+    ),
+    "joint": TermKind(
+        lambda norms, _: float(np.linalg.norm(norms)),
+        lambda norms, _: 1.0 / np.linalg.norm(norms),
+        lambda norms, step, _: prox_joint(norms, step),
+        prunes=lambda _: True,
+    ),
+}
+
+
 @dataclass(frozen=True)
 class Term:
     """weight * kind(norms of `blocks`); all blocks if None.
+
+    Kinds are those of `TERM_KINDS`, and "entries" for the l1 norm of explicit blocks.
 
     Examples
     --------
@@ -41,11 +118,11 @@ class Term:
 
     kind: str
     weight: float = 1.0
-    exponent: float = 0.0  # q of "power", p of "squared_p", the share of "elastic_net"
+    exponent: float = 0.0
     blocks: tuple[int, ...] | None = None
 
     def members(self, n_blocks: int) -> NDArray[np.bool_]:
-        """Mask of the blocks that the term speaks of."""
+        """Mask of the blocks in the term."""
         mask = np.zeros(n_blocks, dtype=np.bool_)
         mask[slice(None) if self.blocks is None else list(self.blocks)] = True
         return mask
@@ -53,102 +130,55 @@ class Term:
     def value(self, block_norms: Array, entry_norms: Array | None = None) -> float:
         """The term from the blocks' l2 norms (and l1 norms, for "entries")."""
         inside = self.members(len(block_norms))
-        if self.kind == "entries":
-            if entry_norms is None:
-                raise ValueError(_no_entries(self))
+        if self.kind == "entries" and entry_norms is not None:
             return self.weight * float(entry_norms[inside].sum())
-        return self.weight * self._value(block_norms[inside])
+        return self.weight * self._kind.value(block_norms[inside], self.exponent)
 
     def prox(self, block_norms: Array, step: float) -> Array:
         """argmin over a of 1/2 ||a - block_norms||^2 + step * value(a)."""
         inside = self.members(len(block_norms))
         result = block_norms.copy()
-        result[inside] = self._prox(block_norms[inside], step * self.weight)
+        length = step * self.weight
+        result[inside] = self._kind.prox(block_norms[inside], length, self.exponent)
         return result
 
     def slopes(self, block_norms: Array) -> Array:
         """d value / d (norm_f^2 / 2), infinite where the norm is zero and matters.
 
-        Zero for blocks that the term does not speak of, and for "entries", which is no
-        function of block norms.
+        Zero for blocks outside the term, and for "entries", which is no function of
+        block norms.
         """
         inside = self.members(len(block_norms))
         slopes = np.zeros(len(block_norms))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            slopes[inside] = self.weight * self._slopes(block_norms[inside])
+        if self.kind != "entries":
+            with np.errstate(divide="ignore", invalid="ignore"):
+                found = self._kind.slopes(block_norms[inside], self.exponent)
+                slopes[inside] = self.weight * found
         return slopes
 
     @property
     def strong_convexity(self) -> float:
         """The largest sigma for which value - sigma / 2 ||w||^2 is known to be convex.
 
-        Of the blocks it speaks of; 0 if the term is not strongly convex.
+        Of the blocks in the term; 0 if it is not strongly convex.
         """
-        known = {
-            "squared_l2": 1.0,
-            "squared_p": self.exponent - 1.0,
-            "elastic_net": self.exponent,
-            "power": 2.0 * (self.exponent == 2.0),
-        }
-        return self.weight * known.get(self.kind, 0.0)
+        if self.kind == "entries":
+            return 0.0
+        return self.weight * self._kind.strong_convexity(self.exponent)
 
     @property
     def prunes(self) -> bool:
         """Whether the proximal step sets whole blocks to zero."""
-        if self.kind in ("squared_p", "power"):
-            return self.exponent == 1.0
-        if self.kind == "elastic_net":
-            return self.exponent < 1.0
-        return self.kind in ("group_lasso", "sparse_mkl", "joint")
+        return self.kind != "entries" and self._kind.prunes(self.exponent)
 
-    def _slopes(self, norms: Array) -> Array:
-        if self.kind == "entries":
-            return np.zeros(len(norms))
-        if self.kind == "squared_l2":
-            return np.ones(len(norms))
-        if self.kind == "joint":
-            return np.full(len(norms), 1.0 / np.linalg.norm(norms))
-        if self.kind == "group_lasso":
-            return np.asarray(1.0 / norms)
-        if self.kind == "power":
-            return np.asarray(self.exponent * norms ** (self.exponent - 2.0))
-        if self.kind == "squared_p":
-            p = self.exponent
-            return np.asarray(p_norm(norms, p) ** (2.0 - p) * norms ** (p - 2.0))
-        share = self.exponent if self.kind == "elastic_net" else 0.0
-        return np.asarray(share + (1.0 - share) * norms.sum() / norms)
-
-    def _value(self, norms: Array) -> float:
-        if self.kind == "group_lasso":
-            return float(norms.sum())
-        if self.kind == "power":
-            return float(np.sum(norms**self.exponent))
-        if self.kind == "joint":
-            return float(np.linalg.norm(norms))
-        spread = 0.5 * float(norms @ norms)
-        if self.kind == "squared_l2":
-            return spread
-        if self.kind == "squared_p":
-            return 0.5 * p_norm(norms, self.exponent) ** 2
-        share = self.exponent if self.kind == "elastic_net" else 0.0
-        return share * spread + (1.0 - share) * 0.5 * float(norms.sum()) ** 2
-
-    def _prox(self, norms: Array, step: float) -> Array:
-        if self.kind == "group_lasso":
-            return prox_group_lasso(norms, step)
-        if self.kind == "sparse_mkl":
-            return prox_sparse_mkl(norms, step)
-        if self.kind == "squared_l2":
-            return prox_squared_l2(norms, step)
-        if self.kind == "power":
-            return prox_power(norms, step, self.exponent)
-        if self.kind == "joint":
-            return prox_joint(norms, step)
-        if self.kind == "squared_p":
-            return prox_squared_p(norms, step, self.exponent)
-        if self.kind == "elastic_net":
-            return prox_elastic_net(norms, step, self.exponent)
-        raise ValueError(_no_entries(self))
+    @property
+    def _kind(self) -> TermKind:
+        if self.kind not in TERM_KINDS:
+            raise ValueError(
+                f"a term on {self.kind} needs blocks of explicit features, got block "
+                "norms only; use successive_prox on the blocks themselves."
+            )
+        return TERM_KINDS[self.kind]
 
 
 def term_codes(terms: Sequence[Term], n_blocks: int) -> TermCodes:
@@ -207,8 +237,8 @@ def kernel_weights(terms: Sequence[Term], block_norms: Array) -> Array:
     if np.any((slopes == 0.0) & (block_norms > 0.0)):
         return block_norms
     defined = slopes > 0.0  # neither 0 nor 0 / 0, which only blocks at zero have
-    found: Array = np.divide(1.0, slopes, out=np.zeros(len(slopes)), where=defined)
-    return found
+    weights: Array = np.divide(1.0, slopes, out=np.zeros(len(slopes)), where=defined)
+    return weights
 
 
 def strong_convexity(terms: Sequence[Term], n_blocks: int) -> float:
@@ -251,10 +281,3 @@ def successive_prox(
         ratios = np.divide(wanted, norms, out=np.zeros_like(norms), where=norms > 0.0)
         current = [r * block for r, block in zip(ratios, current, strict=True)]
     return current
-
-
-def _no_entries(term: Term) -> str:
-    return (
-        f"a term on {term.kind} needs blocks of explicit features, got block norms "
-        "only; use successive_prox on the blocks themselves."
-    )

@@ -14,7 +14,7 @@ from manykernels.base.arrays import Array
 from manykernels.base.machine import one_blas_thread
 from manykernels.base.stored import storable
 from manykernels.inputs.parameters import SEARCH, OneOf, check_parameters
-from manykernels.norms.prox import project_simplex
+from manykernels.norms.proximity import project_simplex
 from manykernels.products.base import RankOneKernels
 from manykernels.products.inner_problem import (
     ActiveFeatures,

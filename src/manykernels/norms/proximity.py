@@ -11,10 +11,8 @@ from scipy.optimize import brentq
 
 from manykernels.base.arrays import Array
 from manykernels.device import DeviceArray, namespace
+from manykernels.hot.prox import NEWTON_STEPS, VANISHING
 from manykernels.norms.group import p_norm
-
-NEWTON_STEPS = 100  # never needed: a step at least divides the excess by e
-VANISHING = 1e-200  # steps below this change nothing, and dividing by them overflows
 
 
 def prox_group_lasso(block_norms: Array, step: float) -> Array:
