@@ -28,7 +28,7 @@ from manykernels.solvers.problem import Expansion, Objective
 logger = logging.getLogger(__name__)
 
 PASSES_KEPT = 4  # whose sums stay in this process
-SAME_POINT_RTOL = 1e-12  # of points that differ by rounding alone
+EQUAL_W_RTOL = 1e-12  # of points that differ by rounding alone
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ class PartitionLosses:
 
     def at(self, w: Array) -> PassSums:
         """The sums at w; a pass that is known is not made again."""
-        size = SAME_POINT_RTOL * float(np.abs(w).max(initial=0.0))
+        size = EQUAL_W_RTOL * float(np.abs(w).max(initial=0.0))
         for known, sums in self._passes:
             if float(np.abs(known - w).max(initial=0.0)) <= size:
                 return sums

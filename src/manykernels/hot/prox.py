@@ -1,7 +1,8 @@
 """Proximal steps on block norms, for loops that take one after every sample.
 
-The maps are those of :mod:`manykernels.norms.prox`, which tests compare them with; here
-they work in place on norms that a compiled loop holds. Chains and trees share them.
+The maps are those of :mod:`manykernels.norms.proximity`, with which tests compare them.
+Here they work in place on norms that a compiled loop holds. Chains and trees share
+them.
 
 This file is apart, because two copies of it would drift apart. Numba's cache on disk
 looks at the file of the outermost loop alone: empty it after a change here.

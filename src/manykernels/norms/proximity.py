@@ -11,7 +11,7 @@ from scipy.optimize import brentq
 
 from manykernels.base.arrays import Array
 from manykernels.device import DeviceArray, namespace
-from manykernels.hot.prox import NEWTON_STEPS, VANISHING
+from manykernels.hot.prox import LEAST_PROX_STEP, MAX_PROX_STEPS
 from manykernels.norms.group import p_norm
 
 
@@ -86,13 +86,13 @@ def prox_power(block_norms: Array, step: float, q: float) -> Array:
     if q == 1.0:
         return prox_group_lasso(block_norms, step)
     slope = step * q
-    if slope < VANISHING:
+    if slope < LEAST_PROX_STEP:
         return block_norms.copy()
     power = max(q - 1.0, 1.0 / (q - 1.0))
     # x + slope x^power = b for q > 2, else x^power + slope x = b with a = x^power
     steep, flat = (slope, 1.0) if q > 2.0 else (1.0, slope)
     x = np.minimum(block_norms / flat, (block_norms / steep) ** (1.0 / power))
-    for _ in range(NEWTON_STEPS):
+    for _ in range(MAX_PROX_STEPS):
         excess = steep * x**power + flat * x - block_norms
         change = excess / (steep * power * x ** (power - 1.0) + flat)
         x = np.maximum(x - np.maximum(change, 0.0), 0.0)
@@ -119,7 +119,7 @@ def prox_squared_p(block_norms: Array, step: float, p: float) -> Array:
     if p == 2.0:
         return prox_squared_l2(block_norms, step)
     largest = float(np.max(block_norms, initial=0.0))
-    if largest == 0.0 or step < VANISHING:
+    if largest == 0.0 or step < LEAST_PROX_STEP:
         return block_norms.copy()
     # The operator commutes with scaling, and tiny norms to a power would vanish.
     ratios = block_norms / largest

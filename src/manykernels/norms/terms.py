@@ -53,7 +53,7 @@ def _elastic_slopes(norms: Array, share: float) -> Any:
     return share + (1.0 - share) * norms.sum() / norms
 
 
-TERM_KINDS = {
+TERM_FUNCTIONS = {
     "group_lasso": TermKind(
         lambda norms, _: float(norms.sum()),
         lambda norms, _: 1.0 / norms,
@@ -106,7 +106,7 @@ TERM_KINDS = {
 class Term:
     """weight * kind(norms of `blocks`); all blocks if None.
 
-    Kinds are those of `TERM_KINDS`, and "entries" for the l1 norm of explicit blocks.
+    Kinds are those of `TERM_FUNCTIONS`, and "entries" for the l1 norm of blocks.
 
     Examples
     --------
@@ -173,12 +173,12 @@ class Term:
 
     @property
     def _kind(self) -> TermKind:
-        if self.kind not in TERM_KINDS:
+        if self.kind not in TERM_FUNCTIONS:
             raise ValueError(
                 f"a term on {self.kind} needs blocks of explicit features, got block "
                 "norms only; use successive_prox on the blocks themselves."
             )
-        return TERM_KINDS[self.kind]
+        return TERM_FUNCTIONS[self.kind]
 
 
 def term_codes(terms: Sequence[Term], n_blocks: int) -> TermCodes:
