@@ -54,6 +54,7 @@ class FeatureBlock:
 
     def times(self, coef: Array) -> Array:
         """Phi (Phi' coef): two thin products instead of a square one."""
+        # Features may be float32: parts are raised to float64, never all of them.
         block_coef = self.block_coef(coef)
         parts = [self.features[part] @ block_coef for part in self._parts(self.n_rows)]
         return np.concatenate([np.asarray(part, dtype=np.float64) for part in parts])

@@ -163,6 +163,7 @@ def _choose(kernels: KernelSet, storage: Storage, memory_limit: MemoryLimit) -> 
     if kernels.is_explicit and not half and gram_bytes(kernels) > LARGE_BYTES:
         if sum(kernels.n_feature_columns()) < n_rows:
             return "features"
+    # Each way that follows is slower, and takes less memory, than the one before.
     allowed = allowed_bytes(memory_limit)
     if (half_bytes if half else gram_bytes)(kernels) <= allowed:
         return "gram"

@@ -60,6 +60,8 @@ def centered_products(bank: Bank, share: Array) -> Array:
 
     Means count rows by their shares, too, which sum to one.
     """
+    # H K H = K less the means of rows and columns plus the mean of all: two passes over
+    # the rows, one for the means and one for the products.
     means = np.concatenate([rows @ share for _, rows in _blocks(bank)])
     total = share @ means  # (blocks,)
     products = np.zeros((bank.n_blocks, bank.n_blocks))

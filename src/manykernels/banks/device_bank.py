@@ -170,7 +170,7 @@ def build_device_bank(
 
 
 def where_features_fit(
-    device: Device | None,
+    device: Device,
     specs: Sequence[Kernel],
     n_rows: int,
     storage: Storage,
@@ -180,7 +180,7 @@ def where_features_fit(
 
     Features that are multiplied by a factor exist twice for a while.
     """
-    if device is None or storage.is_half or device.precise != device.xp.float64:
+    if storage.is_half or device.precise != device.xp.float64:
         return None
     ranks = [kernel.rank or DEFAULT_RANK for kernel in specs if kernel.approximate]
     if len(ranks) < len(specs) or storage.kind not in ("auto", "features"):
@@ -198,6 +198,7 @@ def _choose(kernels: KernelSet, storage: Storage, allowed: int) -> str:
         return "gram"
     if kernels.is_explicit and not storage.is_half:
         return "features"
+    # Values from rows take no memory, and a device computes them fast.
     if on_rows(kernels) and not storage.is_half:
         return "on_demand"
     fits = _least_bytes(kernels, "gram", storage.is_half) <= allowed

@@ -102,7 +102,7 @@ class DeviceKernels(ABC):
 
     def column_squares(self, coef: DeviceArray, rows: Index | None = None) -> Array:
         """a' K_f a for every f and every column a, shape (blocks, columns)."""
-        if rows is not None:
+        if rows is not None:  # only the values among these rows are needed
             return self.take(rows).column_squares(coef)
         xp = self.device.xp
         squares = np.zeros((self.n_blocks, coef.shape[1]))
@@ -125,6 +125,7 @@ class DeviceKernels(ABC):
     def parts(self, rows: Chosen, width: int | None = None) -> list[Chosen]:
         """Rows in parts, so many that a tile against all rows keeps to its size."""
         width = self.n_rows if width is None else width
+        # Counted in float64: sums of a certificate convert their tiles to it.
         values = min(DEVICE_TILE_VALUES, self.bytes_free // TILE_SHARE // 8)
         size = max(1, values // max(1, width))
         if isinstance(rows, slice):
@@ -194,6 +195,8 @@ class StackKernels(DeviceKernels):
             chosen = device.pick(self.chosen, chosen)
         sizes = [device.numpy_dtype(matrix).itemsize for matrix in self.matrices]
         copied = len(index) ** 2 * sum(sizes)
+        # A working set is read many times. Picking its rows and columns from the whole
+        # matrices takes longer each time, and is only done where memory is short.
         matrices, bytes_free = self.matrices, self.bytes_free
         if copied <= COPIED_SHARE * bytes_free:
             matrices = [

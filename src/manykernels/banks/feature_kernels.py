@@ -91,6 +91,7 @@ class FeatureKernels(DeviceKernels):
     def column_squares(self, coef: DeviceArray, rows: Index | None = None) -> Array:
         xp = self.device.xp
         columns = EVERY if rows is None else self.device.put(rows)
+        # a' K_f a = ||Phi_f' a||^2 is never negative, whatever is rounded.
         blocks = (self._block(f, coef, columns) for f in range(self.n_blocks))
         sums = [xp.sum(block * block, axis=0) for block in blocks]
         return np.asarray(self.device.get(xp.stack(sums)), np.float64)
@@ -100,6 +101,8 @@ class FeatureKernels(DeviceKernels):
 
     def _damped(self, weights: Array, level: float) -> LinearMap:
         """Psi (I + level Psi' Psi)^-1 Psi' with Psi_f = sqrt(weights_f) Phi_f."""
+        # By Woodbury's identity K (I + level K)^-1 for K = Psi Psi' needs the inverse of
+        # a matrix of columns by columns, never one of rows by rows.
         xp, roots = self.device.xp, np.sqrt(weights)
         used = np.flatnonzero(weights).tolist()
         widths = [self.features[f].shape[1] for f in used]
@@ -139,7 +142,9 @@ class FeatureKernels(DeviceKernels):
         return self._tall_product(self._as(coef, phi), coef)
 
     def _tall_product(self, left: DeviceArray, right: DeviceArray) -> DeviceArray:
-        """left' right, in pieces of rows side by side: results are too few to share."""
+        """left' right, from pieces of the rows side by side."""
+        # Few results, each a long sum, would occupy a small part of the device: it forms
+        # the sums of all pieces at the same time.
         xp, size = self.device.xp, left.shape[0] // ROW_PIECES
         whole = size * ROW_PIECES
         tall = [

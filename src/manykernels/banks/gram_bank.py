@@ -109,8 +109,10 @@ class GramBank(Bank):
         out = self._new_rows(rows) if out is None else out
         weights = weights * self.factors
         if self.kernels_last:
+            # One pass over memory in the order in which it lies, for all kernels.
             work = partial(hot.combine_given, self.values, weights, rows, out)
         else:
+            # A float64 weight would turn every float32 product into float64 and back.
             weights = weights.astype(np.result_type(self.stack.dtype, out.dtype))
             of_rows = partial(hot.combine_rows, self.values, self.steps)
             work = partial(of_rows, weights, rows, out)
@@ -136,7 +138,7 @@ class GramBank(Bank):
         return np.asarray(sum(in_slices(len(support), traffic, work))).T
 
     def block_scores(self, coef: Array) -> Values:
-        if self.kernels_last:
+        if self.kernels_last:  # by blocks of rows that are brought together
             return super().block_scores(coef)
         support = support_of(coef)
         active = coef[support].T.astype(self.dtype)

@@ -134,6 +134,7 @@ class OnDemandBank(Bank):
                 squares[f] = np.vdot(block.astype(np.float64), products)
             return squares if rows == columns else 2.0 * squares
 
+        # Tiles beside the diagonal count twice, which saves half of the values.
         parts = _in_threads(work, symmetric_tiles(len(support)))
         return np.asarray(np.sum([np.zeros(self.n_blocks), *parts], axis=0))
 

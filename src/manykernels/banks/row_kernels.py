@@ -96,6 +96,7 @@ class RowKernels(DeviceKernels):
         out: Any = None
         for other, group in zip(others, self.groups, strict=True):
             used = {f: float(weights[f]) for f in group.curves if weights[f] != 0.0}
+            # Without any weight the last group still gives zeros of the right shape.
             if used or (out is None and group is self.groups[-1]):
                 left, right = self._side(other, rows), self._side(group, columns)
                 shared = left.values @ right.values.T

@@ -257,7 +257,7 @@ class NuggetKernels(DeviceKernels):
         super().__init__(kernels.device, diagonals, kernels.dtype, kernels.bytes_free)
         self.kernels, self.split = kernels, split
         self.product_work = kernels.product_work + 2.0 * kernels.n_rows
-        # Copies have the first of them in common.
+        # E(i, j) = 1 where rows i and j have the first of their copies in common.
         first = split.copies.indices[split.copies.indptr[:-1]]
         self.first = self.device.put(first.astype(np.int64))
         self.has_copies = split.copies.nnz > kernels.n_rows

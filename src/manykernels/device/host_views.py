@@ -85,6 +85,7 @@ class DeviceMatrix(HostView):
         facts = []
         for start in range(0, n_rows, size):
             part = slice(start, min(start + size, n_rows))
+            # Float32 is precise enough for a check, also of matrices in half precision.
             band = xp.astype(self.device_array[part, ...], xp.float32)
             mirror = self.device_array[:, part].T if is_square else band
             gap = xp.max(xp.abs(band - xp.astype(mirror, xp.float32)))

@@ -128,6 +128,8 @@ class TorchDevice(Device):
     def positive_solve(
         self, matrix: DeviceArray, sides: DeviceArray
     ) -> DeviceArray | None:
+        # Two triangular solves: the standard knows no such function, and its `solve`
+        # would factorize each triangle again.
         factor, failed = torch.linalg.cholesky_ex(matrix)
         return None if failed else torch.cholesky_solve(sides, factor)
 

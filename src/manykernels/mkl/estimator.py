@@ -167,7 +167,8 @@ class MKLEstimator(Saved, RowsEstimator):
                 feature_names=getattr(self, "feature_names_in_", None),
                 psd=self.psd,
                 random_state=seed,
-                device=where_features_fit(
+                device=device
+                and where_features_fit(
                     device, specs, len(weight), storage, self.memory_limit
                 ),
             )
