@@ -143,8 +143,8 @@ class FeatureKernels(DeviceKernels):
 
     def _tall_product(self, left: DeviceArray, right: DeviceArray) -> DeviceArray:
         """left' right, from pieces of the rows side by side."""
-        # Few results, each a long sum, would occupy a small part of the device: it forms
-        # the sums of all pieces at the same time.
+        # Few results, each a long sum, would occupy a small part of the device: it
+        # forms the sums of all pieces at the same time.
         xp, size = self.device.xp, left.shape[0] // ROW_PIECES
         whole = size * ROW_PIECES
         tall = [
