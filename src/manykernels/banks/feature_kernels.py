@@ -101,8 +101,8 @@ class FeatureKernels(DeviceKernels):
 
     def _damped(self, weights: Array, level: float) -> LinearMap:
         """Psi (I + level Psi' Psi)^-1 Psi' with Psi_f = sqrt(weights_f) Phi_f."""
-        # By Woodbury's identity K (I + level K)^-1 for K = Psi Psi' needs the inverse of
-        # a matrix of columns by columns, never one of rows by rows.
+        # By Woodbury's identity K (I + level K)^-1 for K = Psi Psi' needs the inverse
+        # of a matrix of columns by columns, never one of rows by rows.
         xp, roots = self.device.xp, np.sqrt(weights)
         used = np.flatnonzero(weights).tolist()
         widths = [self.features[f].shape[1] for f in used]
