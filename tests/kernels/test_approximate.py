@@ -32,6 +32,7 @@ from manykernels.kernels import (
 )
 from manykernels.kernels.approximate import fit_map
 from tests.kernels import naive
+from tests.kernels.naive import cross
 
 rng = np.random.default_rng(0)
 X = np.abs(rng.normal(size=(30, 4)))
@@ -65,10 +66,6 @@ def approximate(kernel, rank=30, how="nystroem", **settings):
 def fit(kernel, rows=X, dtype=np.float64, seed=0, **options):
     kernels = [kernel] if not isinstance(kernel, list) else kernel
     return KernelSet.fit(kernels, rows, dtype=dtype, random_state=seed, **options)
-
-
-def cross(fitted, rows):
-    return np.concatenate([block for _, block in fitted.cross(rows)], axis=1)
 
 
 each_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: k.kind)

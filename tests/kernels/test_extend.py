@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from manykernels.kernels import RBF, Cosine, KernelSet, Linear, Polynomial, Precomputed
+from tests.kernels.naive import cross
 
 OLD = np.random.default_rng(0).normal(size=(12, 4))
 NEW = np.random.default_rng(1).normal(size=(5, 4))
@@ -18,18 +19,14 @@ KERNELS = [
 ]
 
 
-def whole(kernels: KernelSet, X: np.ndarray) -> np.ndarray:
-    return np.concatenate([block for _, block in kernels.cross(X)], axis=1)
-
-
 def test_extended_rows_give_the_values_of_new_rows():
     fitted = KernelSet.fit(KERNELS, OLD, dtype=np.float64)
     grown = fitted.extend(NEW)
     assert grown.n_reference == 17
     stack = grown.stack()
     np.testing.assert_allclose(stack[:, :12, :12], fitted.stack(), atol=1e-12)
-    np.testing.assert_allclose(stack[:, 12:, :12], whole(fitted, NEW), atol=1e-12)
-    np.testing.assert_allclose(whole(grown, OLD), stack[:, :12], atol=1e-12)
+    np.testing.assert_allclose(stack[:, 12:, :12], cross(fitted, NEW), atol=1e-12)
+    np.testing.assert_allclose(cross(grown, OLD), stack[:, :12], atol=1e-12)
     np.testing.assert_allclose(
         grown.diagonals(), np.einsum("fii->fi", stack), atol=1e-12
     )
@@ -39,10 +36,10 @@ def test_restrict_then_extend_keeps_the_training_constants():
     fitted = KernelSet.fit(KERNELS, OLD, dtype=np.float64)
     grown = fitted.take([3, 7]).extend(NEW)
     expected = np.concatenate(
-        [whole(fitted, TEST)[:, :, [3, 7]], whole(fitted.extend(NEW), TEST)[:, :, 12:]],
+        [cross(fitted, TEST)[:, :, [3, 7]], cross(fitted.extend(NEW), TEST)[:, :, 12:]],
         axis=2,
     )
-    np.testing.assert_allclose(whole(grown, TEST), expected, atol=1e-12)
+    np.testing.assert_allclose(cross(grown, TEST), expected, atol=1e-12)
 
 
 def test_sparse_rows_extend():

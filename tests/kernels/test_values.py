@@ -25,6 +25,7 @@ from manykernels.kernels import (
     Polynomial,
 )
 from tests.kernels import naive
+from tests.kernels.naive import cross
 
 KERNELS = [
     Linear(),
@@ -79,10 +80,6 @@ def X():
 @pytest.fixture
 def X_new():
     return np.random.default_rng(1).gamma(1.0, size=(6, 4))
-
-
-def cross(fitted, X, **options):
-    return np.concatenate([b for _, b in fitted.cross(X, **options)], axis=1)
 
 
 def columns(kernel, X):

@@ -255,6 +255,7 @@ def _check_approximation(kernel: Kernel) -> None:
             f"approximate needs a kernel on feature columns, got {kernel.kind}, whose "
             f"values are given; leave approximate out."
         )
+    # Only kernels that are the mean of products of random functions have such maps.
     if word == "random_features" and kernel.random_map is None:
         advice = "use approximate='nystroem'"
         if kernel.explicit:
@@ -318,6 +319,7 @@ class OutOfRangeError(ValueError):
 def require_range(values: Values, name: str, dtype: Any, family: str = "dot") -> None:
     """Raise if squares of rows, or k(x, x), leave the range of a precision."""
     least, most = RANGES[np.dtype(dtype)]
+    # The smallest positive value matters as well: its digits are lost below the range.
     for value in (values.max(), values.min(where=values > 0.0, initial=1.0)):
         if not (least <= value <= most or value <= 0.0):
             raise out_of_range(name, dtype, value, family)

@@ -53,6 +53,7 @@ def plain_columns(columns: Any) -> Any:
             f"columns must be indices, names, a mask, a slice or a callable, got "
             f"{columns!r}; wrap a mask of one column in a list."
         )
+    # Dataclasses compare fields with "==", which must be one truth value.
     try:
         items = columns.tolist() if hasattr(columns, "tolist") else list(columns)
     except TypeError:
@@ -126,6 +127,7 @@ def select_columns(
         index = []
         for item in items:
             index += _from_item(item, n, names, views)
+    # A kernel on no column would be constant without being called so.
     if len(index) == 0:
         raise ValueError(
             f"a kernel needs at least one column, got none from {chosen!r}; "
@@ -222,6 +224,7 @@ def _in_view(
     if isinstance(what, str) and (ends := COLUMN_RANGE.fullmatch(what)):
         first, last = int(ends[1]), int(ends[2])
         what = slice(first, last + 1) if last < len(span) else last
+    # Beyond its last column the positions are those of the next view.
     if isinstance(what, int) and not -len(span) <= what < len(span):
         raise ValueError(
             f"column index of the view {view!r} must be below {len(span)}, got {what}; "
@@ -327,6 +330,7 @@ def write_columns(columns: Any) -> str:
         return ":".join("" if end is None else write_columns(end) for end in ends)
     if not isinstance(columns, str):
         return str(columns)
+    # A column named "3" is not the column at position 3.
     is_number = INTEGER.fullmatch(columns) or COLUMN_RANGE.fullmatch(columns)
     everything = is_number or columns != columns.strip()
     unsafe = ESCAPED_OR_PLAIN if everything else ESCAPED_OR_SPECIAL

@@ -108,6 +108,7 @@ class Polynomial(Kernel):
         super().__post_init__()
         _require_degree(self, self.degree)
         number = isinstance(self.coef0, Real) and not isinstance(self.coef0, bool)
+        # A power of <x, y> + c is a sum of powers with weights that c >= 0 keeps >= 0.
         if not number or not 0 <= self.coef0 < np.inf:
             raise ValueError(
                 f"coef0 of polynomial must be a number >= 0, got {self.coef0!r}; a "
@@ -382,6 +383,7 @@ class Custom(Kernel):
     def block(self, name: str, a: Values, b: Values) -> Values:
         """Return a copy of function(a, b), with its shape and values checked."""
         made: Any = self.function(a, b)
+        # A copy: the function may return memory of its own, and values are scaled here.
         made = np.array(made.toarray() if sp.issparse(made) else made, dtype=a.dtype)
         if made.shape != (len(a), len(b)):
             raise ValueError(
@@ -413,6 +415,7 @@ def integer_power(block: Values, degree: int) -> Values:
     """
     if degree == 1:
         return block
+    # x^(2k+1) = x (x^2)^k: about log2(degree) passes over the block.
     odd = block.copy() if degree % 2 else None
     integer_power(np.square(block, out=block), degree // 2)
     if odd is not None:

@@ -216,6 +216,7 @@ def format_kernel(kernel: Kernel) -> str:
     columns = settings.pop("columns", None)
     options = ",".join(f"{key}={_format_value(v)}" for key, v in settings.items())
     where = "" if columns is None else write_columns(columns)
+    # "3" alone is a single index, which is not equal to a list of one.
     if isinstance(columns, tuple) and where.isdigit():
         where = f"{where}-{where}"  # to be read back as a list of one
     return kernel.kind + (f":{options}" if options else "") + (where and f"@{where}")

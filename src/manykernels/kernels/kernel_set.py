@@ -147,6 +147,7 @@ class KernelSet(KernelValues):
             n_train, n_columns = map(int, X.shape)
             copies = row_copies(sample_weight, n_train)
             names = unique_names(list(map(attrgetter("label"), kernels)))
+            # Kernels are resolved, and constants filled in, one group after the other.
             blank = [None] * len(kernels)
             fitted = cls(kernels, names, [], blank, n_columns, n_train, precision)
             rng = np.random.default_rng(random_state)
@@ -170,6 +171,7 @@ class KernelSet(KernelValues):
         """Fit the kernels that share columns, on the rows that have these."""
         first = self.kernels[members[0]]
         factors = row_factors(X, columns, first.family)
+        # Widths, means and landmarks come from the rows that have the view.
         if factors is not None:
             copies = copies * (factors > 0.0)
             if not copies.any():
@@ -203,6 +205,7 @@ class KernelSet(KernelValues):
             if isinstance(group, GivenGroup) and not matrices:
                 groups.append(group.forget(support))
                 continue
+            # Constants of a group that keeps all rows keep all their entries, too.
             keep_all = any(map(self.needs_all, group.members))
             groups.append(group.take(index, support, keep_all))
             for f in group.members:
@@ -265,6 +268,7 @@ class KernelSet(KernelValues):
                 "more rows can be added to kernels on feature columns only, got given "
                 "matrices; fit on one stack that holds all the rows."
             )
+        # Means over the training rows and projections would change with every row.
         stuck = [self.names[f] for f in range(self.n_kernels) if self.needs_all(f)]
         if stuck:
             raise ValueError(
@@ -353,6 +357,7 @@ class KernelSet(KernelValues):
             "groups": len(kinds) == 1,
         }
         require_all("kernels", checks)
+        # A file may be forged: what does not fit must fail here, not in a prediction.
         fit = [g.fits(self.kernels, self.n_columns, self.support) for g in self.groups]
         clips = [s.clip for s in self.scalings if s.clip is not None]
         checks = {
