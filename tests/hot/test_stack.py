@@ -60,7 +60,7 @@ def test_quadratic_forms_add_up_over_slices(table: tuple) -> None:
 
 def test_combine_kernels_last() -> None:
     out = np.full((4, 9), np.nan)
-    hot.combine_given(KERNELS_LAST, WEIGHTS, ROWS, out, 1, 3)
+    hot.combine_pairs(KERNELS_LAST, WEIGHTS, ROWS, np.arange(9), out, 1, 3)
     assert np.allclose(out[1:3], COMBINED[ROWS[1:3]])
     assert np.all(np.isnan(out[[0, 3]]))
 

@@ -110,7 +110,8 @@ class GramBank(Bank):
         weights = weights * self.factors
         if self.kernels_last:
             # One pass over memory in the order in which it lies, for all kernels.
-            work = partial(hot.combine_given, self.values, weights, rows, out)
+            every = np.arange(self.n_rows)
+            work = partial(hot.combine_pairs, self.values, weights, rows, every, out)
         else:
             # A float64 weight would turn every float32 product into float64 and back.
             weights = weights.astype(np.result_type(self.stack.dtype, out.dtype))

@@ -167,25 +167,12 @@ def stack_facts(stack, words, tile, bands, start, stop):
 
 
 @njit(cache=True, fastmath=True, nogil=True)
-def combine_given(stack, weights, rows, out, start, stop):
-    """out[a, j] = sum_f weights[f] * stack[rows[a], j, f] for a in start..stop."""
-    shares = weights.astype(out.dtype)  # conversions would cost more than the sums
-    for a in range(start, stop):
-        values = stack[rows[a]]
-        for j in range(stack.shape[1]):
-            total = out.dtype.type(0.0)
-            for f in range(stack.shape[2]):
-                total += shares[f] * values[j, f]
-            out[a, j] = total
-
-
-@njit(cache=True, fastmath=True, nogil=True)
 def combine_pairs(stack, weights, rows, columns, out, start, stop):
     """out[a, b] = sum_f weights[f] * stack[rows[a], columns[b], f].
 
     For a in start..stop.
     """
-    shares = weights.astype(out.dtype)
+    shares = weights.astype(out.dtype)  # conversions would cost more than the sums
     for a in range(start, stop):
         values = stack[rows[a]]
         for b in range(len(columns)):

@@ -24,9 +24,7 @@ from manykernels.hot.dual import (
 HOST_ROWS = 2048  # whose combined kernel may as well travel to the host
 BLOCK_ROWS = 1024  # solved for at a time
 STEP_SHARE = 0.6  # of the block's largest violation: smaller ones wait
-BLOCK_SWEEPS = 2
-MAX_BLOCKS = 1000  # between two evaluations of the gap in float64
-BLOCKS_PER_CHECK = 8  # blocks between two evaluations of the gap
+BLOCKS_PER_GAP = 8  # blocks between two evaluations of the gap
 
 
 class DeviceBlocks:
@@ -49,7 +47,6 @@ class DeviceBlocks:
         self.weights: Array = np.zeros(0)  # nothing is combined yet
 
     def begin(self, weights: Array) -> None:
-        """Combine the kernels with these weights, unless they are so already."""
         if np.array_equal(weights, self.weights):
             return
         self.weights = weights
@@ -57,7 +54,6 @@ class DeviceBlocks:
             self.matrix[part, ...] = self.kernels.combined(weights, part)
 
     def scores(self, coef: Array) -> Array:
-        """(K coef)' in float64, shape (outputs, rows)."""
         device = self.device
         device_coef = device.precisely(device.put(coef))
         parts = [
@@ -68,7 +64,6 @@ class DeviceBlocks:
         return np.ascontiguousarray(found.T, np.float64)
 
     def ascend(self, coef: Array, scores: Array, goal: float) -> int:
-        """Improve coef and its scores in place, towards a gap; returns updates."""
         if self.compiled is None:
             blocks = self.device.hinge_blocks(
                 self.matrix, self.target, self.bound, coef.shape[1]
@@ -81,14 +76,14 @@ class DeviceBlocks:
     def blocks(self, coef: Array, scores: Array, goal: float) -> int:
         """The same, with the steps of a block taken on the processor."""
         updates, by_row = 0, np.ascontiguousarray(scores.T)
-        for done in range(1, MAX_BLOCKS + 1):
+        for done in range(1, 1001):
             index, floor = self._worst(coef, by_row)
             before = coef[index]
             after = before.copy()
             updates += self._solve_block(index, after, by_row, floor)
             coef[index] = after
             by_row += self._products(index, after - before)
-            if done % BLOCKS_PER_CHECK == 0 and self._gap(coef, by_row) <= goal:
+            if done % BLOCKS_PER_GAP == 0 and self._gap(coef, by_row) <= goal:
                 break
         return updates
 
@@ -107,9 +102,7 @@ class DeviceBlocks:
         rows = device.pick(self.matrix, device_index)
         square = device.get(device.pick(rows, device_index, axis=1))
         target, bound = self.target[index], self.bound[index]
-        updates = block_steps(
-            square, target, bound, coef, scores[index], floor, BLOCK_SWEEPS
-        )
+        updates = block_steps(square, target, bound, coef, scores[index], floor, 2)
         return int(updates)
 
     def _products(self, index: Index, change: Array) -> Array:

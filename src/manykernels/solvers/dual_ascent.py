@@ -158,7 +158,6 @@ class AscentRounds(Resumable):
             self._bound_by_start()
 
     def iterates(self) -> Iterator[Iterate | None]:
-        """One item a round: an iterate for all the rows, None for a working set."""
         problem, solver, n_rows = self.problem, self.solver, self.problem.n_rows
         while self.done < solver.max_iter and not self.at_rounding:
             self.done += 1
@@ -214,7 +213,6 @@ class AscentRounds(Resumable):
             yield iterate
 
     def restore(self, state: State) -> None:
-        """Go on from an earlier state; the working set's kernel is made anew."""
         rows = state["rows"]
         Wholes(None, low=0, below=self.problem.n_rows).check("rows", rows, {})
         require_all("the search", {"rows": np.all(rows[:-1] < rows[1:])})

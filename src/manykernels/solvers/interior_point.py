@@ -27,9 +27,6 @@ from manykernels.solvers.loop import relative_gap
 from manykernels.solvers.working_set import WorkingSet, best_rescaling
 
 MAX_PAIRS = 2000  # a step on so many takes about a second
-INTERIOR_STEPS = 100  # most need 10 to 40
-BOUNDARY_SHARE = 0.99  # of the way to the nearest bound, that a step may go
-LEAST_CENTERING = 1e-6  # share of the last product at which the next one aims, at least
 FIRST_SLACK = 0.1  # of the largest violation: how far inside the multipliers start
 ROOT_JITTERS = (
     0.0,
@@ -124,7 +121,7 @@ class InteriorPoint:
 
     def _solve(self, goal: float) -> InteriorSolution:
         best = self._solution()
-        for _ in range(INTERIOR_STEPS):
+        for _ in range(100):  # most need 10 to 40
             if best.gap <= goal:
                 return self._without_idle(best, goal)
             if not self._step():
@@ -198,14 +195,14 @@ class InteriorPoint:
             dx, dy = system.direction(-products)
             length = self._longest(dx, dy)
             after = (self.x + length * dx) @ (self.y + length * dy)
-            share = max((after / products.sum()) ** 3, LEAST_CENTERING)
+            share = max((after / products.sum()) ** 3, 1e-6)
             aim = share * products.mean() - products - dx * dy
             dx, dy = system.direction(aim)
         except np.linalg.LinAlgError:
             return False
         if not (np.isfinite(dx).all() and np.isfinite(dy).all()):
             return False
-        length = BOUNDARY_SHARE * self._longest(dx, dy)
+        length = 0.99 * self._longest(dx, dy)  # numbers stay positive
         self.x, self.y = self.x + length * dx, self.y + length * dy
         self.level += length * system.level
         self.x[self.cuts[1] :] /= self.x[self.cuts[1] :].sum()

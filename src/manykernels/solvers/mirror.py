@@ -34,7 +34,7 @@ from manykernels.solvers.problem import (
     Expansion,
     Problem,
     require_hinge,
-    require_smooth_norm,
+    require_p_above_1,
 )
 
 ROW_CACHE_BYTES = 256 << 20  # of kernel rows, where the bank does not say
@@ -92,7 +92,7 @@ class Obscure(IterativeSolver):
     ) -> tuple[Passes, Expansion]:
         """Both stages; the certificate is a by-product, often a loose one."""
         require_hinge(problem, type(self).__name__)
-        require_smooth_norm(problem, type(self).__name__)
+        require_p_above_1(problem, type(self).__name__)
         descent, q, reg = MirrorDescent(problem, start), problem.norm.q, problem.reg
         online = MirrorRule(q, reg, eta=self.eta, online=True)
         batch = MirrorRule(q, reg, self_tuned=True)
@@ -142,7 +142,7 @@ class Pegasos(IterativeSolver):
     ) -> tuple[Passes, Expansion]:
         """The passes; `start` has no effect."""
         require_hinge(problem, type(self).__name__)
-        require_smooth_norm(problem, type(self).__name__)
+        require_p_above_1(problem, type(self).__name__)
         radius = float(np.sqrt(2.0 / problem.reg))
         rule = MirrorRule(problem.norm.q, problem.reg, radius=radius)
         rng = np.random.default_rng(self.random_state)
@@ -300,7 +300,6 @@ class Passes(Resumable):
         self.radius: float | None = None
 
     def iterates(self) -> Iterator[Iterate]:
-        """One iterate a pass."""
         problem = self.descent.problem
         while self.stage < len(self.stages):
             most, rule = self.stages[self.stage]
@@ -318,11 +317,9 @@ class Passes(Resumable):
             yield self.descent.iterate(updates)
 
     def state(self) -> State:
-        """The search between two passes."""
         return super().state() | {"descent": self.descent.stored()}
 
     def restore(self, state: State) -> None:
-        """Go on from an earlier state."""
         super().restore(state)
         self.descent.restore(state["descent"])
 

@@ -229,13 +229,14 @@ def require_hinge(problem: Problem, solver: str) -> None:
         )
 
 
-def require_smooth_norm(problem: Problem, solver: str) -> None:
-    """Mirror descent needs a strongly convex norm: p > 1."""
+def require_p_above_1(
+    problem: Problem, solver: str, because: str = "its step depends on p / (p - 1)"
+) -> None:
+    """Raise unless p > 1, as mirror descent and closed-form weights need it."""
     if problem.norm.p <= 1.0:
         raise ValueError(
-            f"{solver} needs 1 < p <= 2 because its step depends on p / (p - 1), got "
-            f"p={problem.norm.p:g}; use p=1.05, or solver='auto' for exactly sparse "
-            "weights."
+            f"{solver} needs 1 < p <= 2 because {because}, got p={problem.norm.p:g}; "
+            "use p=1.05, or solver='auto' for exactly sparse weights."
         )
 
 
@@ -255,14 +256,4 @@ def require_known_loss(problem: Problem, solver: str) -> None:
             f"{solver} handles smooth losses, the hinge loss and the "
             f"epsilon-insensitive loss, got the loss {problem.loss.name!r}, which has "
             "kinks of its own; choose one of these, or pass a solver object for it."
-        )
-
-
-def require_lasting_weights(problem: Problem, solver: str) -> None:
-    """Steps in proportion to the kernel weights cannot revive a weight of zero."""
-    if problem.norm.p <= 1.0:
-        raise ValueError(
-            f"{solver} needs 1 < p <= 2 because a weight of zero would stay zero, got "
-            f"p={problem.norm.p:g}; use p=1.05, or solver='auto' for exactly sparse "
-            "weights."
         )

@@ -14,7 +14,7 @@ from manykernels.device import HOST, Device, DeviceArray
 from manykernels.norms.group import LpGroupNorm, p_norms
 from manykernels.solvers.loop import Resumable
 
-ARMIJO_SHARE = 0.05  # of the promised decrease, that a step must keep
+WEIGHT_ARMIJO_SHARE = 0.05  # of the promised decrease, that a step must keep
 MIN_STEP_LENGTH = 1e-4  # of Newton's step; then rounding hides the decrease
 LAST_BARRIER = 1e-12  # relative to the model's slope
 CENTERING_TOL = 1e-2  # Newton decrement, in units of the barrier, that ends a round
@@ -59,7 +59,7 @@ class WeightSteps(Resumable):
         lower, upper : array of shape (len(which),)
             Bounds on J at the trial.
         """
-        enough = self.value + ARMIJO_SHARE * self.length * self.promise
+        enough = self.value + WEIGHT_ARMIJO_SHARE * self.length * self.promise
         fell = (lower <= enough[which]) | (self.length[which] < MIN_STEP_LENGTH)
         self.length[which[~fell]] *= 0.5
         self.known[which[fell]] = self.trial[which[fell]]
@@ -293,7 +293,7 @@ class _Barrier:
         slack = 1e-14 * xp.abs(before)
         for _ in range(60):
             after = self._value(weights + length[:, None] * step, barrier)
-            enough = before - ARMIJO_SHARE * length * decrement + slack
+            enough = before - WEIGHT_ARMIJO_SHARE * length * decrement + slack
             good = after <= enough
             if bool(xp.all(good)):
                 break

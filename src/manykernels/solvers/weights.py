@@ -16,14 +16,11 @@ from manykernels.solvers.loop import Resumable
 ANDERSON_ROUNDS = 4  # remembered by Anderson's mixing
 SMALL_WEIGHT = 0.1  # weights below this share of the largest move on their own
 REVIVED_WEIGHT = 0.02  # share of the largest weight that a vanished block gets back
-FIRST_STRIDE = 0.5  # in the logarithm of a small weight
 LEAST_POSITIVE = 1e-30  # stands for zero in logarithms
-VANISHED_WEIGHT = 1e-5  # at p = 1, smaller shares of the largest are set to zero
 
 MIXED_POINTS = 12  # dual points that are kept for mixtures
 STEEP_EXPONENT = 30.0  # dual exponents above this are handled as a maximum
 PROXIMAL_WEIGHT = 1e-5  # of ||m - last||^2 in a step, for block norms up to one
-PROXIMAL_STEPS = 10
 
 
 class WeightSearch(Resumable):
@@ -58,7 +55,7 @@ class WeightSearch(Resumable):
         self.weights = self.norm.normalize_weights(np.maximum(self.weights, floor))
         self._best_value = np.inf
         self._best: tuple[Array, Array] | None = None
-        self._strides = np.full(len(self.weights), FIRST_STRIDE)
+        self._strides = np.full(len(self.weights), 0.5)
         self._last_residual = np.zeros(len(self.weights))
         self._revived = np.full(len(self.weights), REVIVED_WEIGHT)
         self._points: list[Array] = []
@@ -117,7 +114,7 @@ class WeightSearch(Resumable):
         Less every time: a weight above the wanted one raises the value, is taken
         back, and would otherwise return for ever.
         """
-        weights = np.where(weights < VANISHED_WEIGHT * weights.max(), 0.0, weights)
+        weights = np.where(weights < 1e-5 * weights.max(), 0.0, weights)
         missing = (weights == 0.0) & (theta_norms >= theta_norms[weights > 0.0].max())
         shares = np.where(missing, self._revived * weights.max(), weights)
         self._revived = np.where(missing, 0.5 * self._revived, self._revived)
@@ -217,7 +214,7 @@ def _steepest_mixture(linears: Array, norms: Array, start: Array) -> Array:
     matrix = np.vstack([steepest, total, -total])
     offsets = np.append(np.zeros(len(steepest)), [-1.0, 1.0])
     best, value = start, _steepest_value(start, linears, norms)
-    for _ in range(PROXIMAL_STEPS):
+    for _ in range(10):
         pulls = linears - linears @ best  # a constant changes nothing, and is shorter
         far = np.append(root * best + pulls / root, 0.0)
         found = nearest_point(far, matrix, offsets)

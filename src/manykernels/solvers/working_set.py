@@ -137,7 +137,6 @@ class HostSweeps:
         self.places: Index = np.full(bank.n_rows, -1)  # and the inverse
 
     def begin(self, weights: Array) -> None:
-        """Combine the kernels with these weights, unless they are so already."""
         if not np.array_equal(weights, self.weights):
             self.weights = weights
             self.owners, self.places[:] = np.empty(0, dtype=np.intp), -1
@@ -163,7 +162,6 @@ class HostSweeps:
         self.places[self.owners] = np.arange(len(kept))
 
     def scores(self, coef: Array) -> Array:
-        """(K coef)' in float64, shape (outputs, rows)."""
         support = support_of(coef)
         self.require(support)
         scores = np.zeros((coef.shape[1], len(coef)))
@@ -174,7 +172,6 @@ class HostSweeps:
         return scores
 
     def ascend(self, coef: Array, scores: Array, goal: float) -> int:
-        """Improve coef and its scores in place, towards a gap; returns updates."""
         rows = self._active_rows(coef, scores)
         self.require(rows)
         # Their part of K side by side: short rows are faster.

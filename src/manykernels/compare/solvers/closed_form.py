@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from manykernels.compare.solvers.wrapper import (
     Wrapper,
     WrapperSolver,
-    require_smooth_weights,
 )
 from manykernels.solvers.loop import Iterate
-from manykernels.solvers.problem import Expansion, Problem
+from manykernels.solvers.problem import Expansion, Problem, require_p_above_1
 from manykernels.solvers.weights import DualMixture
 
 # An SVM between two updates of the weights is solved to this share of the gap: less
@@ -63,7 +62,8 @@ class Kloft(WrapperSolver):
 
     def wrapper(self, problem: Problem, start: Expansion) -> Wrapper:
         """SVMs, with weights in closed form between them."""
-        require_smooth_weights(problem, type(self).__name__)
+        because = "the dual has no gradient at p = 1"
+        require_p_above_1(problem, type(self).__name__, because)
         kind = _Interleaved if self.interleaved else Alternation
         return kind(problem, start, DualMixture(problem.norm), self)
 

@@ -14,7 +14,7 @@ from manykernels.solvers.problem import (
     Expansion,
     Problem,
     require_hinge,
-    require_smooth_norm,
+    require_p_above_1,
 )
 
 
@@ -68,7 +68,7 @@ class OM2(IterativeSolver):
     ) -> tuple[Passes, Expansion]:
         """The passes, from zero or from `start`."""
         require_hinge(problem, type(self).__name__)
-        require_smooth_norm(problem, type(self).__name__)
+        require_p_above_1(problem, type(self).__name__)
         descent = _OM2Steps(problem, start)
         rule = MirrorRule(problem.norm.q, problem.reg, online=True)
         rng = np.random.default_rng(self.random_state)

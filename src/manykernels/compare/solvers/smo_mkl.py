@@ -9,11 +9,15 @@ from typing import ClassVar
 import numpy as np
 
 from manykernels.base.arrays import Array, Index
-from manykernels.compare.solvers.wrapper import require_smooth_weights
 from manykernels.hot.smo import SMOState, smo_steps
 from manykernels.solvers.loop import Iterate, IterativeSolver, Resumable, State
 from manykernels.solvers.mirror import RowCache
-from manykernels.solvers.problem import Expansion, Problem, require_hinge
+from manykernels.solvers.problem import (
+    Expansion,
+    Problem,
+    require_hinge,
+    require_p_above_1,
+)
 
 
 def require_two_classes(problem: Problem, solver: str) -> None:
@@ -72,7 +76,7 @@ class SMOMKL(IterativeSolver):
         """Rounds of steps, from zero or from `start`."""
         name = type(self).__name__
         require_hinge(problem, name)
-        require_smooth_weights(problem, name)
+        require_p_above_1(problem, name, "the dual has no gradient at p = 1")
         require_two_classes(problem, name)
         start = start or problem.zero()
         return _PairSteps(problem, start, self.max_iter), start

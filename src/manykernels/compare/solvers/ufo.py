@@ -15,7 +15,7 @@ from manykernels.solvers.problem import (
     Expansion,
     Problem,
     require_hinge,
-    require_smooth_norm,
+    require_p_above_1,
 )
 
 
@@ -79,7 +79,7 @@ class UFO(IterativeSolver):
     ) -> tuple[Passes, Expansion]:
         """The passes; `start` has no effect."""
         require_hinge(problem, type(self).__name__)
-        require_smooth_norm(problem, type(self).__name__)
+        require_p_above_1(problem, type(self).__name__)
         rule = MirrorRule(problem.norm.q, problem.reg)
         rng = np.random.default_rng(self.random_state)
         passes = Passes(_Averaging(problem, self), rng, [(self.passes, rule)])

@@ -248,16 +248,6 @@ def require_sparse_norm(problem: Problem, solver: str) -> None:
         )
 
 
-def require_smooth_weights(problem: Problem, solver: str) -> None:
-    """Closed-form weights and a smooth dual need p > 1."""
-    if problem.norm.p <= 1.0:
-        raise ValueError(
-            f"{solver} needs 1 < p <= 2, where the dual has a gradient, got "
-            f"p={problem.norm.p:g}; use p=1.05, or solver='auto' for exactly sparse "
-            "weights."
-        )
-
-
 def require_one_combined_kernel(problem: Problem, solver: str) -> None:
     """Wrappers hold one combined kernel of all rows."""
     bank = problem.bank

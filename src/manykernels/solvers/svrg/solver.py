@@ -23,7 +23,7 @@ from manykernels.solvers.loop import (
 from manykernels.solvers.problem import (
     Expansion,
     Problem,
-    require_lasting_weights,
+    require_p_above_1,
     require_smooth_loss,
 )
 from manykernels.solvers.smooth.frozen_kernel import FrozenKernel, holds_combined
@@ -38,7 +38,7 @@ from manykernels.solvers.svrg.epoch import (
 from manykernels.solvers.svrg.theory import BlockEpochs
 from manykernels.solvers.weights import DualMixture, WeightSearch
 
-STEP_RULES = ("practical", "theory")
+SVRG_RULES = ("practical", "theory")
 STEP_GROWTH = 1.3  # of a step after an epoch that lowered the value
 FAILED_STEP_SHARE = 0.7  # of a step that failed: as long as later steps may get
 SLOW_EPOCH = 0.3  # share of the gap left by an epoch that was too short,
@@ -102,14 +102,15 @@ class SVRG(IterativeSolver):
     ) -> tuple[SearchRounds, Expansion]:
         """Epochs to the relative gap `tol`, or as many as `steps` allows."""
         require_smooth_loss(problem, type(self).__name__)
-        require_lasting_weights(problem, type(self).__name__)
+        because = "a weight of zero would stay zero"
+        require_p_above_1(problem, type(self).__name__, because)
         start = start or problem.zero()
         rng = np.random.default_rng(self.random_state)
         if self.steps == "practical":
             return SharedEpochs(problem, start, rng, self.max_iter), start
         if self.steps != "theory":
             raise ValueError(
-                f"steps must be one of {', '.join(STEP_RULES)}, got {self.steps!r}; "
+                f"steps must be one of {', '.join(SVRG_RULES)}, got {self.steps!r}; "
                 "choose 'practical' if in doubt."
             )
         eps = self.tol if self.eps is None else self.eps
@@ -181,12 +182,10 @@ class SharedEpochs(Resumable):
         self._stage: Stage | None = None
 
     def restore(self, state: State) -> None:
-        """Go on from an earlier state; the combined kernel is made anew."""
         super().restore(state)
-        self._stage = None
+        self._stage = None  # the combined kernel is made anew
 
     def iterates(self) -> Iterator[Iterate]:
-        """One iterate an epoch."""
         point = None
         while self.epoch < self.max_iter:
             self.epoch += 1
