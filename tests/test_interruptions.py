@@ -234,7 +234,7 @@ def test_in_the_command_fit(phase, files, few_digits, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == files
 
 
-@pytest.mark.parametrize("phase", ["load_noisy_digits", "Arena.build"])
+@pytest.mark.parametrize("phase", ["load_noisy_digits", "DemoKernels.build"])
 def test_in_the_demo(phase, tmp_path):
     arguments = ["demo", "--train", "30", "--noise", "0"]
     with profiled(Calls(1, phase)):

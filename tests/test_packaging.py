@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 import manykernels as mk
-from manykernels.base import documented
+from manykernels.files import saved
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -75,7 +75,7 @@ def test_a_release_is_published_without_a_password():
 
 
 def test_the_site_is_linked():
-    assert PROJECT["urls"]["Documentation"] == documented.SITE
+    assert PROJECT["urls"]["Documentation"] == saved.SITE
 
 
 def test_the_source_distribution_has_all_that_is_tracked_and_needed():
