@@ -117,8 +117,6 @@ def test_pictures_have_words_and_inputs_have_labels(strange_report):
     charts = [a for a in reader.all("svg") if a.get("class") == "chart"]
     assert len(charts) >= 8
     assert all(a["role"] == "img" and a["aria-label"] for a in charts)
-    for part in re.findall(r"<(?:input|select)\b", text):
-        assert part
     assert len(reader.all("input")) + len(reader.all("select")) == len(
         re.findall(r"<label>(?:(?!</label>).)*<(?:input|select)", text, re.DOTALL)
     )

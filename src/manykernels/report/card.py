@@ -35,6 +35,7 @@ def model_card(model: Any) -> str:
     (True, 2)
     """
     weight = np.atleast_2d(model.kernel_weights_).mean(axis=0)
+    # Several targets may have weights of their own: their means are shown.
     order = np.argsort(-weight, kind="stable")
     importance = getattr(model, "importance_", None)
     columns = [("weight", weight, "bar", [percent(value) for value in weight])]

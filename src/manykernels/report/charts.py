@@ -114,7 +114,7 @@ def importance_chart(
             describe(bar, [tip])
     left.errorbar(share, places, xerr=_lengths(share, interval), **whiskers)
     if weight_range is not None:
-        # A weight on all rows may be outside of the range over splits.
+        # Of weights over splits; that on all rows may be outside of them.
         middle = np.mean(weight_range, axis=0)
         right.errorbar(middle, places, xerr=_lengths(middle, weight_range), **whiskers)
     left.axvline(0.0, color=INK, lw=0.8)
@@ -201,7 +201,7 @@ def path_chart(
 def _draw_curve(
     ax: Any, curve: ChartCurve, k: int, form: Format, hidden: bool = False
 ) -> None:
-    """A line, marks and errors whose color and shape say what they belong to."""
+    """A line, marks and errors in the color and shape of the legend's box."""
     color, marker = COLORS[k % len(COLORS)], MARKERS[k % len(MARKERS)]
     (line,) = ax.plot(curve.x, curve.y, marker=marker, ms=6, color=color)
     tips = [

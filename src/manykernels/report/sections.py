@@ -47,7 +47,7 @@ def score_format(findings: Any) -> Callable[[float], str]:
 
 
 def _rank(values: Any, limit: int | None = None) -> np.ndarray:
-    """Positions, largest value first."""
+    """Positions, largest value first, NaN last."""
     values = np.nan_to_num(np.asarray(values, dtype=float), nan=-1.0)
     return np.argsort(-values, kind="stable")[:limit]
 
@@ -183,6 +183,7 @@ def importance(findings: Any) -> Content:
         names = findings.model_.kernel_names_
         return {"chart": charts.weight_chart(names, weight, MAX_SHARE_BARS)}
     weights = getattr(findings, "weights_", {})
+    # Views come first: they are what most readers know by name.
     panels = [_shares("kernels", findings.importance_, weights)]
     if views.names != findings.importance_.names:
         panels.insert(0, _shares("views", views, {}))
@@ -265,6 +266,7 @@ def path(findings: Any) -> Content | None:
     steps = getattr(findings, "path_", None)
     if steps is None or len(steps["C"]) < 2:
         return _search_path(getattr(findings, "model_", None))
+    # Kernels of a view add up to one curve.
     view, names = np.array(findings.weights_["view"]), list(findings.contributions_)
     sums = np.array([steps["weights"][:, view == name].sum(axis=1) for name in names])
     heaviest = np.sort(_rank(sums.max(axis=1), MAX_PATH_CURVES))

@@ -101,6 +101,7 @@ def _where_present(
     """Gains of a part, and of all, over the rows that have it."""
     sums: dict[bytes, np.ndarray] = {}
     by_part = np.zeros((2, parts.shape[1]))
+    # Kernels of a view share their rows, and most views have all of them.
     for f, has in enumerate(presence.has.T):
         key = has.tobytes()
         if key not in sums:
@@ -163,20 +164,15 @@ def targets_class(estimator: Any) -> type[Labels] | type[Values] | type[Times]:
 
 
 def read_targets(
-    estimator: Any,
-    y: Any,
-    sample_weight: Any = None,
-    n_rows: int | None = None,
-    **options: Any,
+    estimator: Any, y: Any, sample_weight: Any = None, **options: Any
 ) -> Labels | Values | Times:
-    """Read what an estimator shall predict, with the times as they are."""
-    kind = targets_class(estimator)
-    owner = type(estimator).__name__
-    if kind is Times:
-        return Times.of(y, sample_weight, n_rows=n_rows, log=False, owner=owner)
-    if kind is Values:
-        return Values.of(y, sample_weight, n_rows=n_rows, center=False, owner=owner)
-    return Labels.of(y, sample_weight, n_rows=n_rows, owner=owner, **options)
+    """Read what an estimator shall predict, values and times as they are."""
+    kind: Any = targets_class(estimator)
+    options |= {Labels: {}, Values: {"center": False}, Times: {"log": False}}[kind]
+    targets: Labels | Values | Times = kind.of(
+        y, sample_weight, owner=type(estimator).__name__, **options
+    )
+    return targets
 
 
 def read_unseen(
@@ -191,8 +187,9 @@ def read_unseen(
                 f"{model.classes_.tolist()}, got {unknown.tolist()} as well; leave "
                 "such rows out, or stratify the folds."
             )
-        return read_targets(model, y, sample_weight, n_rows, classes=model.classes_)
-    targets = read_targets(model, y, sample_weight, n_rows)
+        options = {"n_rows": n_rows, "classes": model.classes_}
+        return read_targets(model, y, sample_weight, **options)
+    targets = read_targets(model, y, sample_weight, n_rows=n_rows)
     if not isinstance(targets, Values):
         return targets
     intercept = np.atleast_1d(model.intercept_)

@@ -289,8 +289,8 @@ def combine_folds(folds: Sequence[HeldOut], by: str) -> Importance:
 def _units(folds: Sequence[HeldOut]) -> tuple[np.ndarray, np.ndarray, float]:
     """Gains and counts by row or fold, and the factor in place of 1 / n."""
     if len(folds) == 1:
-        # A pair of rows is in the gains of both, so that each counts overlap times in
-        # the sum, and its error as often.
+        # Gains of pairs make a U-statistic: its variance is that of the means of the
+        # rows' gains, times the square of its degree.
         only = folds[0]
         return only.gains, only.counts, only.overlap**2 / len(only.counts)
     gains = np.array([fold.gains.sum(axis=0) for fold in folds])

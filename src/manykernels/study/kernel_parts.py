@@ -46,6 +46,7 @@ class KernelParts:
 
     def sum(self, values: np.ndarray, axis: int) -> np.ndarray:
         """Sums over the kernels of every part."""
+        # Single kernels are summed already.
         if np.array_equal(self.position, np.arange(values.shape[axis])):
             return values
         shape = list(values.shape)

@@ -66,7 +66,7 @@ class MethodResult:
 
 
 class TrainingFold:
-    """FitData rows, read once: kernels, inner folds, and how to learn on them.
+    """Training rows, read once: kernels, inner folds, and how to learn on them.
 
     Parameters
     ----------
@@ -87,6 +87,7 @@ class TrainingFold:
     ) -> None:
         began = time.perf_counter()
         self.estimator, self.train, self.settings = estimator, train, settings
+        # Kernels of all methods and all inner folds are those of these rows.
         self.data: FitData = estimator._read(train.X, train.y, train.weight)
         kept = self.data.targets.kept
         self.raw_folds = list(folds)
@@ -363,7 +364,8 @@ def _row_weights(fold: TrainingFold) -> np.ndarray | None:
     """Of all training rows, class weights included; zero where a row is not kept."""
     weight = np.zeros(len(fold.train.y))
     weight[fold.data.targets.kept] = fold.data.targets.weight
-    return None if np.all(weight == 1.0) else weight  # a forest draws in another way
+    # With weights a forest draws its rows in another way, even if all of them are one.
+    return None if np.all(weight == 1.0) else weight
 
 
 def _best_C(

@@ -59,6 +59,7 @@ missing_, predictions_, contributions_, overview_ : see Study
         targets = one_target(read_unseen(model, y, None))
         n_rows = len(targets.y)
         require_rows(X, n_rows)
+        # The number of training rows is not known; support rows are some of them.
         split = Split(0, 0, np.arange(max(len(model.support_), 1)), np.arange(n_rows))
         result = MethodResult(targets.scores_by(model, X), {}, 0.0)
         rows = StudyRows(X, targets.y, weight)

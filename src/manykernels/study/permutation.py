@@ -58,6 +58,7 @@ class KernelTest:
     @property
     def p_values(self) -> np.ndarray:
         """(1 + shuffled statistics that reach the observed one) / (1 + all of them)."""
+        # The observed order is one of all orders: it counts as one that reaches it.
         reached = self.null >= self.statistic - TIED_STATISTIC_TOL
         return np.asarray((1.0 + reached.sum(axis=0)) / (1.0 + len(self.null)))
 

@@ -124,6 +124,7 @@ def decisive(parts: np.ndarray) -> np.ndarray:
         return parts
     order = np.argsort(parts.sum(axis=1), axis=1)
     rows = np.arange(len(parts))
+    # The best class is last in the order, the runner-up before it.
     return np.asarray(parts[rows, :, order[:, -1]] - parts[rows, :, order[:, -2]])
 
 
@@ -158,6 +159,7 @@ class SplitFolder:
         if not os.path.exists(path):
             return None
         content, arrays = read_container(path)
+        # Records of other data would mix unseen rows with training rows.
         if not isinstance(content, dict) or content.get("study") != self.identity:
             raise ValueError(
                 "folder must be a new one or that of the same study, got "

@@ -127,6 +127,7 @@ class StudyData:
                 "cv must be a number of folds, a splitter or a list of pairs of rows, "
                 f"got {type(cv).__name__}; choose for instance cv=5."
             )
+        # Splitters look at the number of rows and at strata, not at X.
         rows, strata = np.zeros(self.n_rows), self.targets.strata
         labels = rows if strata is None else strata
         return [

@@ -23,9 +23,7 @@ from manykernels.targets.base import score_predictions
 METHOD_TITLES = {
     LEARNED: "MKL, learned weights",
     UNIFORM: "uniform weights",
-    "averaged": "averaged kernel",
     "single": "best single view",
-    "linear": "linear model",
     "forest": "random forest",
 }
 NO_PROBABILITIES = ("averaged",)  # scores that are no logarithms of probabilities
@@ -125,11 +123,11 @@ class SplitFindings:
 
 
 def _importance(done: FinishedSplits, by: str) -> Importance:
-    """Shares on the test rows; how little they may be shares of is shown beside."""
     classes = getattr(done.targets, "classes", None)
     held_out = [
         replace(getattr(record, f"by_{by}"), classes=classes) for record in done.records
     ]
+    # Shares of little are no reason for a warning: the report shows their errors.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         return combine_folds(held_out, by)
@@ -148,6 +146,7 @@ def prediction_table(done: FinishedSplits) -> ResultTable:
         predicted=predicted.predict(None),
     )
     if isinstance(done.targets, Labels):
+        # Scores are logarithms of probabilities, and the largest is that of the label.
         table["probability"] = np.exp(scores.max(axis=1))
     return table
 
@@ -331,6 +330,7 @@ def reliability(probability: np.ndarray, true: np.ndarray) -> Iterator[dict[str,
     else:
         predicted = probability.max(axis=1)
         correct = probability.argmax(axis=1) == true
+    # Bins of equal counts have standard errors of about the same size.
     order = np.argsort(predicted, kind="stable")
     for part in np.array_split(order, min(MAX_CALIBRATION_BINS, len(order))):
         share, n = float(correct[part].mean()), len(part)
