@@ -125,10 +125,9 @@ class PartitionedRounds(NewtonRounds):
     problem: Any
 
     def _frozen_at(self, weights: Array) -> FrozenProblem:
-        losses: Any = self._losses or PartitionLosses(self.problem)
-        self._losses = losses
+        self._losses = self._losses or PartitionLosses(self.problem)
         kernel = WeightKernel(self.problem, weights)
-        return PartitionedFrozen(self.problem, kernel, losses, self.solver.tol)
+        return PartitionedFrozen(self.problem, kernel, self._losses, self.solver.tol)
 
     def _dual_side(
         self, frozen: FrozenProblem, point: FrozenPoint, norms: Array, objective: float
@@ -142,8 +141,6 @@ class PartitionedRounds(NewtonRounds):
 
 class PartitionedFrozen(FrozenProblem):
     """Newton's method for one D, preconditioned by the curvature of sampled rows."""
-
-    losses: Any
 
     def __init__(
         self,

@@ -6,7 +6,7 @@ import time
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
@@ -325,6 +325,10 @@ class IterativeSolver:
     ) -> tuple[SearchRounds, Expansion]:
         """The search for this problem, and the model before its first epoch."""
 
+    def _threads(self, problem: Problem) -> AbstractContextManager[object]:
+        # The products are thin, and BLAS threads would wait for the loops' threads.
+        return one_blas_thread()
+
     def solve(
         self,
         problem: Problem,
@@ -333,8 +337,7 @@ class IterativeSolver:
         checkpoint: Checkpoint | None = None,
     ) -> SolveResult:
         """Solve to the relative gap `tol`, or as far as the settings allow."""
-        # The products are thin, and BLAS threads would wait for the loops' threads.
-        with one_blas_thread():
+        with self._threads(problem):
             search, first = self.search(problem, start)
             return run(
                 search,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, NamedTuple
@@ -15,13 +16,10 @@ from manykernels.base.arrays import Array
 from manykernels.base.stored import storable
 from manykernels.hot.dual import residual_sweeps
 from manykernels.solvers.loop import (
-    Callback,
-    Checkpoint,
     Iterate,
+    IterativeSolver,
     Resumable,
-    SolveResult,
     relative_gap,
-    run,
 )
 from manykernels.solvers.problem import Expansion, Problem
 from manykernels.solvers.regression.ridge import few_threads
@@ -38,7 +36,7 @@ DIAGONAL_SHIFT = 1e-10  # of the mean diagonal, where a kernel is singular
 
 @storable
 @dataclass(frozen=True)
-class RegressionAscent:
+class RegressionAscent(IterativeSolver):
     r"""Freeze d, solve the dual on :math:`K_d = \sum_f d_f K_f`, update d, repeat.
 
     For the epsilon-insensitive, Huber and squared losses, that of censored times, and
@@ -73,23 +71,17 @@ class RegressionAscent:
     max_iter: int = 200
     random_state: int | np.random.Generator | None = None
 
-    def solve(
-        self,
-        problem: Problem,
-        start: Expansion | None = None,
-        callback: Callback | None = None,
-        checkpoint: Checkpoint | None = None,
-    ) -> SolveResult:
-        """Solve to the relative gap `tol`, or until `max_iter` rounds are spent."""
+    def search(
+        self, problem: Problem, start: Expansion | None
+    ) -> tuple[RegressionRounds, Expansion]:
         terms = DualTerms.of(problem)
         require_combined_kernel(problem, "RegressionAscent", "fit fewer rows")
         start = start or problem.zero()
         rng = np.random.default_rng(self.random_state)
-        rounds = RegressionRounds(problem, terms, start, rng, self)
-        with few_threads(problem.n_rows):
-            return run(
-                rounds, start, tol=self.tol, callback=callback, checkpoint=checkpoint
-            )
+        return RegressionRounds(problem, terms, start, rng, self), start
+
+    def _threads(self, problem: Problem) -> AbstractContextManager[object]:
+        return few_threads(problem.n_rows)
 
 
 class RegressionRounds(Resumable):

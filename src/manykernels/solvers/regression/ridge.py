@@ -19,12 +19,9 @@ from manykernels.base.arrays import Array
 from manykernels.base.machine import one_blas_thread
 from manykernels.base.stored import storable
 from manykernels.solvers.loop import (
-    Callback,
-    Checkpoint,
     Iterate,
+    IterativeSolver,
     Resumable,
-    SolveResult,
-    run,
 )
 from manykernels.solvers.problem import Expansion, Problem
 from manykernels.solvers.regression.ridge_system import (
@@ -46,7 +43,7 @@ logger = logging.getLogger(__name__)
 
 @storable
 @dataclass(frozen=True)
-class Ridge:
+class Ridge(IterativeSolver):
     r"""Minimize :math:`J(d) = \frac12 tr(Y^\top (K_d + D)^{-1} Y)` over the weights d.
 
     For the squared loss and 1 <= p <= 2, with :math:`D = diag(1 / (C c_i))`. The inner
@@ -81,34 +78,26 @@ class Ridge:
     max_iter: int = 100
     random_state: int | np.random.Generator | None = None
 
-    def solve(
-        self,
-        problem: Problem,
-        start: Expansion | None = None,
-        callback: Callback | None = None,
-        checkpoint: Checkpoint | None = None,
-    ) -> SolveResult:
-        """Solve to the relative gap `tol`, or until `max_iter` factors are spent."""
+    def search(
+        self, problem: Problem, start: Expansion | None
+    ) -> tuple[RidgeRounds, Expansion]:
         require_direct(problem)
-        resumed = checkpoint is not None and checkpoint.load() is not None
-        if start is None and not resumed:
-            start = self._sampled_start(problem)
         zero = problem.zero()
-        search = RidgeRounds(problem, start or zero, self.max_iter)
-        with few_threads(problem.n_rows):
-            return run(
-                search, zero, tol=self.tol, callback=callback, checkpoint=checkpoint
-            )
+        if start is None:
+            start = self._sampled_start(problem)
+        return RidgeRounds(problem, start or zero, self.max_iter), zero
+
+    def _threads(self, problem: Problem) -> AbstractContextManager[object]:
+        return few_threads(problem.n_rows)
 
     def _sampled_start(self, problem: Problem) -> Expansion | None:
         """Weights for some of the rows."""
         sample = sample_of(problem, self)
         if sample is None:
             return None
-        search = RidgeRounds(sample, sample.zero(), self.max_iter)
-        with few_threads(sample.n_rows):
-            found = run(search, sample.zero(), tol=max(self.tol, START_TOL)).model
-        return Expansion(problem.zero().coef, found.weights)
+        rough = replace(self, tol=max(self.tol, START_TOL))
+        solution = rough.solve(sample, sample.zero()).model
+        return Expansion(problem.zero().coef, solution.weights)
 
 
 def sample_of(problem: Problem, ridge: Ridge) -> Problem | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -51,27 +51,8 @@ class FrozenPoint:
         return relative_gap(self.value, self.dual_value)
 
 
-class SummedLosses(Protocol):
-    """sum_i b_i loss_i as a function of the scores, and what belongs to it."""
-
-    def total(self, scores: DeviceArray) -> float:
-        """sum_i b_i loss_i(s)."""
-
-    def gradient(self, scores: DeviceArray) -> DeviceArray:
-        """b loss'."""
-
-    def curvature(self, scores: DeviceArray) -> LinearMap:
-        """b loss'' as a map of directions."""
-
-    def gain(self, dual: DeviceArray, scale: float = 1.0) -> float:
-        """-sum_i b_i loss*(-u_i): the part of the dual value that knows the labels."""
-
-    def feasible_scale(self, dual: DeviceArray) -> float:
-        """The largest t with t * dual feasible; 0 if there is none."""
-
-
 class RowLosses:
-    """The losses of a problem's rows, in units of the objective over lambda."""
+    """sum_i b_i loss_i as a function of the scores: the objective over lambda."""
 
     def __init__(self, problem: Problem, device: Device) -> None:
         self.loss = problem.loss
@@ -79,32 +60,35 @@ class RowLosses:
         self.bound = device.precisely(device.put(problem.bound))
 
     def total(self, scores: DeviceArray) -> float:
+        """sum_i b_i loss_i(s)."""
         return dot(self.bound, self.loss.value(scores, self.target))
 
     def gradient(self, scores: DeviceArray) -> DeviceArray:
+        """b loss'."""
         return self.bound[:, None] * self.loss.gradient(scores, self.target)
 
     def curvature(self, scores: DeviceArray) -> LinearMap:
+        """b loss'' as a map of directions."""
         hessian_product = self.loss.curvature(scores, self.target)
         return lambda direction: self.bound[:, None] * hessian_product(direction)
 
     def gain(self, dual: DeviceArray, scale: float = 1.0) -> float:
+        """-sum_i b_i loss*(-u_i): the part of the dual value that knows the labels."""
         unit = float(scale) * dual / self.bound[:, None]
         return -dot(self.bound, self.loss.conjugate(unit, self.target))
 
     def feasible_scale(self, dual: DeviceArray) -> float:
+        """The largest t with t * dual feasible; 0 if there is none."""
         return self.loss.feasible_scale(dual / self.bound[:, None], self.target)
 
 
 class FrozenProblem:
     """min over A of 1/2 <A, K A> + sum_i b_i loss_i(K A), for one kernel K."""
 
-    def __init__(
-        self, problem: Any, kernel: Any, losses: SummedLosses | None = None
-    ) -> None:
+    def __init__(self, problem: Any, kernel: Any, losses: Any = None) -> None:
         self.problem = problem
         self.kernel = kernel
-        self.losses = losses or RowLosses(problem, kernel.device)
+        self.losses: Any = losses or RowLosses(problem, kernel.device)
         self.products = 0
 
     @cached_property

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from manykernels.base.arrays import Array
-from manykernels.base.machine import one_blas_thread
 from manykernels.solvers.loop import (
-    Callback,
-    Checkpoint,
     Iterate,
+    IterativeSolver,
     Resumable,
-    SolveResult,
     State,
     has_stalled,
     relative_gap,
     require_whole,
-    run,
 )
 from manykernels.solvers.problem import Expansion, Problem, require_smooth_loss
 from manykernels.solvers.smooth.frozen_kernel import freeze
@@ -28,7 +24,6 @@ from manykernels.solvers.smooth.frozen_problem import (
     FrozenPoint,
     FrozenProblem,
     RowLosses,
-    SummedLosses,
     second_order_weights,
 )
 from manykernels.solvers.weight_newton import WeightSteps
@@ -41,11 +36,11 @@ FINEST_GOAL, FLOAT32_GOAL = 1e-15, 1e-8  # gaps that the two precisions can reac
 SLOW_SHARE = 0.25  # of the gap two rounds ago: above it weights take Newton's steps
 STALLED_ROUNDS = 12  # without a better gap, which end the search
 START_SAMPLE_ROWS = 1000  # that give large problems their first weights
-START_SAMPLE_TOL = 1e-2
+START_SAMPLE_TOL = 1e-2  # relative gap of that problem
 
 
 @dataclass(frozen=True)
-class TruncatedNewton:
+class TruncatedNewton(IterativeSolver):
     r"""Freeze d, minimize over w by Newton's method, update d, repeat.
 
     For smooth losses and 1 <= p <= 2. The frozen problem has one kernel,
@@ -81,25 +76,14 @@ class TruncatedNewton:
     max_iter: int = 200
     random_state: int | np.random.Generator | None = None
 
-    def solve(
-        self,
-        problem: Problem,
-        start: Expansion | None = None,
-        callback: Callback | None = None,
-        checkpoint: Checkpoint | None = None,
-    ) -> SolveResult:
-        """Solve to the relative gap `tol`, or until `max_iter` rounds are spent."""
+    def search(
+        self, problem: Problem, start: Expansion | None
+    ) -> tuple[NewtonRounds, Expansion]:
         require_smooth_loss(problem, type(self).__name__)
-        resumed = checkpoint is not None and checkpoint.load() is not None
-        if start is None and not resumed and problem.n_rows > 2 * START_SAMPLE_ROWS:
+        if start is None and problem.n_rows > 2 * START_SAMPLE_ROWS:
             start = self._sampled_start(problem)
         start = start or problem.zero()
-        rounds = NewtonRounds(problem, start, self)
-        # The products are thin, and BLAS threads would fight with our own.
-        with one_blas_thread():
-            return run(
-                rounds, start, tol=self.tol, callback=callback, checkpoint=checkpoint
-            )
+        return NewtonRounds(problem, start, self), start
 
     def _sampled_start(self, problem: Problem) -> Expansion:
         rng = np.random.default_rng(self.random_state)
@@ -132,7 +116,7 @@ class NewtonRounds(Resumable):
         self.gaps: list[float] = []  # relative, one a round
         self.goal = OPEN_GAP_SHARE if self._learns_weights else 0.5 * solver.tol
         self._frozen: FrozenProblem | None = None
-        self._losses: SummedLosses | None = None  # the same for all weights
+        self._losses: Any = None  # the same for all weights
 
     @property
     def _learns_weights(self) -> bool:
