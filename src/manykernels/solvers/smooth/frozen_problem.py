@@ -105,11 +105,11 @@ class FrozenProblem:
 
     def value(self, coef: DeviceArray, scores: DeviceArray) -> float:
         """The primal value."""
-        return 0.5 * dot(coef, scores) + self.losses.total(scores)
+        return 0.5 * dot(coef, scores) + float(self.losses.total(scores))
 
     def dual_value(self, dual: DeviceArray, scores: DeviceArray) -> float:
         """The dual value of a feasible point with scores K dual."""
-        return self.losses.gain(dual) - 0.5 * dot(dual, scores)
+        return float(self.losses.gain(dual)) - 0.5 * dot(dual, scores)
 
     def point(self, coef: DeviceArray, scores: DeviceArray) -> FrozenPoint:
         """Both sides of the certificate, for one product."""
