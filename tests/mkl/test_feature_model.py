@@ -8,8 +8,7 @@ import scipy.sparse as sp
 
 from manykernels.kernels import RBF, Constant, Cosine, KernelSet, Linear, Polynomial
 from manykernels.mkl.models import model as model_module
-from manykernels.mkl.models.model import BlockModel, FeatureModel
-from manykernels.mkl.models.nugget_model import fitted_model
+from manykernels.mkl.models.model import BlockModel, FeatureModel, fitted_model
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Expansion
 
@@ -90,19 +89,19 @@ def test_sparse_rows():
     rows = sp.csr_matrix(np.where(X > 0.0, X, 0.0))
     kernels = KernelSet.fit([Linear(), Cosine()], rows, dtype=np.float64)
     model = BlockModel.from_expansion(kernels, Expansion(COEF, np.ones(2)))
-    features = fitted_model(kernels, None, Expansion(COEF, np.ones(2)))
+    features = fitted_model(kernels, Expansion(COEF, np.ones(2)))
     assert isinstance(features, FeatureModel)
     np.testing.assert_allclose(features.scores(rows), model.scores(rows), atol=1e-12)
 
 
 def test_rows_stay_where_a_kernel_needs_them():
     kernels = KernelSet.fit([Linear(), RBF(0.3)], X)
-    model = fitted_model(kernels, None, Expansion(COEF, np.ones(2)))
+    model = fitted_model(kernels, Expansion(COEF, np.ones(2)))
     assert isinstance(model, BlockModel)
 
 
 def test_no_support():
     kernels = KernelSet.fit([Linear()], X)
-    nothing = fitted_model(kernels, None, Expansion(0 * COEF, np.ones(1)))
+    nothing = fitted_model(kernels, Expansion(0 * COEF, np.ones(1)))
     assert isinstance(nothing, FeatureModel)
     np.testing.assert_array_equal(nothing.scores(NEW), np.zeros((5, 4)))

@@ -124,16 +124,13 @@ class Completion:
         # All rows that are as near as the last neighbor count: ties have no order.
         few = min(self.neighbors, alike.shape[1])
         least = np.partition(alike, -few, axis=1)[:, [-few]]
-        return _shares(np.where(alike >= least, alike, 0.0))
+        weights = np.where(alike >= least, alike, 0.0)
+        total = weights.sum(axis=1, keepdims=True)
+        return np.divide(weights, total, out=np.zeros_like(weights), where=total > 0.0)
 
     def require_sound(self) -> None:
         agree = {"rows": len({t.shape[0] for t in self.tables} | {len(self.has)}) == 1}
         require_all("Completion", agree)
-
-
-def _shares(weights: np.ndarray) -> np.ndarray:
-    total = weights.sum(axis=1, keepdims=True)
-    return np.divide(weights, total, out=np.zeros_like(weights), where=total > 0.0)
 
 
 def _with_rows(table: Any, rows: np.ndarray, weights: np.ndarray, source: Any) -> Any:
@@ -218,7 +215,11 @@ class Preparation:
             out, own = rows.values, list[Step]()
             # A view that no kernel reads needs no scale, and may be absent everywhere.
             if v not in table.unread:
-                _require_training_row(name, counts[-1])
+                if counts[-1] == 0:
+                    raise ValueError(
+                        f"view {name!r} must be there for some training row, got "
+                        "none; leave it out."
+                    )
                 with _in_view(name):
                     own, out = fit_steps(by_view[name], out, counted[rows.index])
                     _require_usable(out, rows.values)
@@ -366,14 +367,6 @@ def _mean_row(table: Any, counted: np.ndarray) -> np.ndarray:
     if not kept.any():
         return np.zeros(table.shape[1])
     return np.asarray(table[kept].mean(axis=0))
-
-
-def _require_training_row(view: str, count: int) -> None:
-    if count == 0:
-        raise ValueError(
-            f"view {view!r} must be there for some training row, got none; leave it "
-            "out."
-        )
 
 
 def _by_view(wanted: Any, names: list[str]) -> Mapping[str, Any]:

@@ -52,9 +52,11 @@ class RowsEstimator(BaseEstimator):
 
     def _match(self, X: Any, y: Any, *others: Any) -> tuple[Any, ...]:
         """X, y and the others in one order of rows; kernel matrices as they are."""
-        if reads_matrices(self.kernels):
-            return X, *map(from_other_libraries, (y, *others))
-        return match_rows(X, y, *others)
+        if not reads_matrices(self.kernels):
+            X = from_other_libraries(X)
+            if are_views(X):
+                return match_rows(X, y, *others)
+        return X, *map(from_other_libraries, (y, *others))
 
     def _open_device(self) -> Device | None:
         """Where to compute; None is the processor with NumPy."""
@@ -272,7 +274,13 @@ def _as_table(
     """
     owner = type(estimator).__name__
     if not hasattr(X, "shape"):
-        X = _list_as_array(X)
+        try:
+            X = np.asarray(X)
+        except ValueError as error:
+            raise ValueError(
+                f"X must have rows of equal length, got a {type(X).__name__} whose "
+                "rows or entries differ; make them equal."
+            ) from error
     shape = X.shape
     if len(shape) < 2:
         got = "1D" if len(shape) else "scalar"
@@ -296,16 +304,6 @@ def _as_table(
             "features as input; pass the columns of the training data in their order."
         )
     return X
-
-
-def _list_as_array(X: Any) -> np.ndarray:
-    try:
-        return np.asarray(X)
-    except ValueError as error:
-        raise ValueError(
-            f"X must have rows of equal length, got a {type(X).__name__} whose rows or "
-            "entries differ; make them equal."
-        ) from error
 
 
 def without_unused(X: Any, used: Callable[[], np.ndarray]) -> Any | None:
@@ -385,10 +383,7 @@ def _not_finite(X: Any, names: Any) -> ValueError:
 def check_matrices(
     estimator: BaseEstimator, X: Any, reset: bool, min_rows: int = 1
 ) -> Any:
-    """Stacks (n, n_train, F), lists of matrices, or one matrix.
-
-    Values are checked where they are read, once, by the kernels.
-    """
+    """Stacks (n, n_train, F), lists of matrices, or one matrix; not yet the values."""
     if isinstance(X, Mapping) and not sp.issparse(X):
         raise TypeError(f"{MATRIX_FORMS}, got a dict; pass list(X.values()).")
     _check_feature_names(estimator, X, reset=reset)
@@ -447,7 +442,7 @@ def _require_kernels_last(X: Any, n_train: int | None) -> None:
         return
     expected = X.shape[0] if n_train is None else n_train
     found = X.shape[1] if n_train is None else n_train
-    # Square stacks of as many kernels as rows cannot be told apart, and pass.
+    # Of stacks with as many kernels as rows, the order of axes cannot be seen.
     if X.shape[1] != expected and X.shape[2] == found:
         raise ValueError(
             f"{MATRIX_FORMS}, got {X.shape}, kernels first; pass np.moveaxis(X, 0, -1)."

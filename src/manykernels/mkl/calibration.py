@@ -25,7 +25,7 @@ ENOUGH_ROWS = 1500  # for one number: on MNIST, more change the log loss by 1 %
 MOST_NEIGHBORS = 1000  # support rows that may stand in for another
 HELD_VALUES = 1 << 22  # of a combined kernel, kept to be used twice
 JITTERS = (1e-6, 1e-4, 1e-2)  # of the mean diagonal, as kernels may be singular
-SAME_POINT_RTOL = 1e-6  # of the diagonals: what rounding makes of a distance of zero
+SAME_ROW_RTOL = 1e-6  # of the diagonals: what rounding makes of a distance of zero
 Labels = NDArray[np.int64]
 
 
@@ -99,7 +99,7 @@ def _possible_copies(scores: Array, known: Array) -> Index:
     near = [
         np.abs(others[np.clip(after - k, 0, len(others) - 1)] - marks) for k in (0, 1)
     ]
-    return np.flatnonzero(np.minimum(*near) <= SAME_POINT_RTOL * np.abs(others).max())
+    return np.flatnonzero(np.minimum(*near) <= SAME_ROW_RTOL * np.abs(others).max())
 
 
 def _copied(problem: Problem, weights: Array, rows: Index, support: Index) -> Index:
@@ -114,7 +114,7 @@ def _copied(problem: Problem, weights: Array, rows: Index, support: Index) -> In
 def _same_points(gram: Array, diagonal: Array, others: Array) -> NDArray[np.bool_]:
     """Which pairs of a kernel matrix are at distance zero, up to rounding."""
     sums = diagonal[:, None] + others
-    return np.asarray(sums - 2.0 * gram <= SAME_POINT_RTOL * sums)
+    return np.asarray(sums - 2.0 * gram <= SAME_ROW_RTOL * sums)
 
 
 @dataclass

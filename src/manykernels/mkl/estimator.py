@@ -41,17 +41,17 @@ from manykernels.kernels import Kernel, KernelSet, reads_matrices
 from manykernels.kernels.base import OutOfRangeError
 from manykernels.mkl.choices import PASS_LIMITS
 from manykernels.mkl.models.device_model import on_device
-from manykernels.mkl.models.model import BlockModel, FeatureModel, bytes_at_a_time
-from manykernels.mkl.models.nugget_model import NuggetModel, fitted_model
+from manykernels.mkl.models.model import (
+    BlockModel,
+    FeatureModel,
+    bytes_at_a_time,
+    fitted_model,
+)
+from manykernels.mkl.models.nugget_model import NuggetModel
 from manykernels.mkl.reads import KernelPresence, kernel_views, presence
 from manykernels.norms import LpGroupNorm
-from manykernels.solvers import Auto, Expansion, Problem, SolveResult
-from manykernels.solvers.loop import require_whole
-from manykernels.solvers.regression.many_targets import solve_targets
-from manykernels.solvers.regression.ridge import Ridge
-from manykernels.solvers.regression.ridge_targets import one_target
+from manykernels.solvers import Expansion, Problem, SolveResult
 
-Callback = Callable[[Any], object]
 FLOAT32_ROUNDING = 0.5 * float(np.finfo(np.float32).eps)
 
 
@@ -224,7 +224,11 @@ class MKLEstimator(Saved, RowsEstimator):
         return self._store_model(data, result.model)
 
     def _store_model(self, data: FitData, found: Expansion) -> Any:
-        self._model = fitted_model(data.kernels, data.bank.nugget, found)
+        nugget = data.bank.nugget
+        if nugget is None:
+            self._model = fitted_model(data.kernels, found)
+        else:
+            self._model = NuggetModel.from_expansion(data.kernels, nugget, found)
         self.support_ = data.targets.kept[support_of(found.coef)]
         self._show_model()
         return self
@@ -419,36 +423,3 @@ def row_weight(n_rows: int, kept: np.ndarray, sample_weight: Any) -> np.ndarray:
     given = 1.0 if sample_weight is None else sample_weight
     weight[kept] = np.broadcast_to(np.asarray(given, dtype=float), n_rows)[kept]
     return weight
-
-
-def solve_each(
-    solver: Any,
-    problem: Problem,
-    start: Expansion | None,
-    callback: Callback | None,
-) -> list[SolveResult]:
-    """One result per target; exact solves share their work between the targets."""
-    starts = _rows_of(start, problem.n_outputs)
-    if isinstance(solver, Auto):
-        rng = np.random.default_rng(solver.random_state)
-        solver = solver.choose(problem, rng)
-    if isinstance(solver, Ridge):
-        return solve_targets(problem, solver, starts, callback)
-    return [
-        require_whole(solver.solve(one_target(problem, k), one, callback))
-        for k, one in enumerate(starts or [None] * problem.n_outputs)
-    ]
-
-
-def _rows_of(model: Expansion | None, n_outputs: int) -> list[Expansion | None] | None:
-    """The model of each target; weights may be shared or a row per target."""
-    if model is None:
-        return None
-    weights = np.broadcast_to(model.weights, (n_outputs, model.weights.shape[-1]))
-    return [Expansion(model.coef[:, [k]], weights[k]) for k in range(n_outputs)]
-
-
-def side_by_side(results: list[SolveResult]) -> Expansion:
-    """Coefficients with a column per target, weights with a row per target."""
-    coef = np.concatenate([result.model.coef for result in results], axis=1)
-    return Expansion(coef, np.stack([r.model.weights for r in results]))

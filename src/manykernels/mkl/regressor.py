@@ -32,12 +32,8 @@ from manykernels.inputs.wrappers import (
 )
 from manykernels.kernels import KernelSet
 from manykernels.mkl.choices import REGRESSOR, VALUE_LOSSES, VALUE_SOLVERS
-from manykernels.mkl.estimator import (
-    FitData,
-    MKLEstimator,
-    side_by_side,
-    solve_each,
-)
+from manykernels.mkl.estimator import FitData, MKLEstimator
+from manykernels.mkl.per_target import side_by_side, solve_each
 from manykernels.solvers import Epoch, Expansion, Problem, SolveResult
 from manykernels.targets import Values
 

@@ -36,7 +36,8 @@ from manykernels.inputs.parameters import (
 )
 from manykernels.inputs.reporting import counted_steps
 from manykernels.mkl.choices import EXPONENT, PENALTY
-from manykernels.mkl.estimator import BankRecipe, FitData, side_by_side, solve_each
+from manykernels.mkl.estimator import BankRecipe, FitData
+from manykernels.mkl.per_target import side_by_side, solve_each
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers import Expansion, Problem
 from manykernels.solvers.loop import require_whole

@@ -18,7 +18,8 @@ from manykernels.base.machine import one_blas_thread
 from manykernels.base.quoted import quoted
 from manykernels.inputs.parameters import Number, Rules, Whole, Workers
 from manykernels.inputs.reporting import counted_steps, warn_unless_converged
-from manykernels.mkl.estimator import FitData, MKLEstimator, side_by_side, solve_each
+from manykernels.mkl.estimator import FitData, MKLEstimator
+from manykernels.mkl.per_target import side_by_side, solve_each
 from manykernels.mkl.reads import kernel_views
 from manykernels.mkl.search import SearchMixin
 from manykernels.solvers import Expansion, Problem

@@ -312,6 +312,12 @@ def bytes_at_a_time(limit: MemoryLimit, kept_bytes: int) -> int:
     return min(PREDICTION_BLOCK_BYTES, max(2**20, left // 4))
 
 
+def fitted_model(kernels: KernelSet, found: Expansion) -> Model:
+    """The model of new rows, from a solution on the kernels' reference rows."""
+    model = BlockModel.from_expansion(kernels, found)
+    return FeatureModel.from_rows(model) if kernels.is_explicit else model
+
+
 def _fits(model: Model) -> dict[str, Any]:
     """What must agree in every fitted model, and whether it does."""
     return {

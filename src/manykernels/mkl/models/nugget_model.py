@@ -45,6 +45,35 @@ class NuggetModel:
     weights: Array  # (kernels + 1,) or (outputs, kernels + 1), summing to one
     nugget: Nugget
 
+    @classmethod
+    def from_expansion(
+        cls, kernels: KernelSet, nugget: Nugget, found: Expansion
+    ) -> NuggetModel:
+        """Keep the support rows of a solution on the kernels' reference rows."""
+        support = support_of(found.coef)
+        total = found.weights.sum(axis=-1)
+        coef, weights = total * found.coef[support], found.weights / total[..., None]
+        of_kernels = nugget.at_new_rows(weights)
+        share = of_kernels.sum(axis=-1)
+        if not np.all(share > 0.0):
+            warnings.warn(
+                "The nugget has all the weight: no kernel says more about the targets "
+                "than the identity does, and new rows are all predicted alike; try a "
+                "smaller C, or other kernels.",
+                stacklevel=5,
+            )
+        # Where the nugget has all the weight, coefficients at new rows are zero, and
+        # the kernels get equal weights.
+        safe = np.where(share > 0.0, share, 1.0)[..., None]
+        equal = np.full_like(of_kernels, 1.0 / kernels.n_kernels)
+        model = BlockModel(
+            kernels.take(support, matrices=False),
+            share * coef,
+            np.where(share[..., None] > 0.0, of_kernels / safe, equal),
+        )
+        explicit = FeatureModel.from_rows(model) if kernels.is_explicit else model
+        return cls(explicit, coef, weights, nugget)
+
     @property
     def without_nugget(self) -> Model:
         """The model on kernels alone."""
@@ -86,35 +115,3 @@ class NuggetModel:
         checks["coefficients"] = self.coef.shape == self.model.coef.shape
         checks["sum of the weights"] = np.allclose(self.weights.sum(axis=-1), 1.0)
         require_all("a model with a nugget", checks)
-
-
-def fitted_model(
-    kernels: KernelSet, nugget: Nugget | None, found: Expansion
-) -> Model | NuggetModel:
-    """What predicts new rows, from a solution on the kernels' reference rows."""
-    if nugget is None:
-        model = BlockModel.from_expansion(kernels, found)
-        return FeatureModel.from_rows(model) if kernels.is_explicit else model
-    support = support_of(found.coef)
-    total = found.weights.sum(axis=-1)
-    coef, weights = total * found.coef[support], found.weights / total[..., None]
-    ordinary = nugget.at_new_rows(weights)
-    left = ordinary.sum(axis=-1)
-    if not np.all(left > 0.0):
-        warnings.warn(
-            "The nugget has all the weight: no kernel says more about the targets than "
-            "the identity does, and new rows are all predicted alike; try a smaller C, "
-            "or other kernels.",
-            stacklevel=4,
-        )
-    # Where the nugget has all the weight, coefficients at new rows are zero, and the
-    # kernels get equal weights.
-    safe = np.where(left > 0.0, left, 1.0)[..., None]
-    alike = np.full_like(ordinary, 1.0 / kernels.n_kernels)
-    model = BlockModel(
-        kernels.take(support, matrices=False),
-        left * coef,
-        np.where(left[..., None] > 0.0, ordinary / safe, alike),
-    )
-    explicit = FeatureModel.from_rows(model) if kernels.is_explicit else model
-    return NuggetModel(explicit, coef, weights, nugget)
