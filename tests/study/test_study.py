@@ -295,7 +295,7 @@ def test_a_folder_of_other_data_is_refused(tmp_path):
         mk.Study(model(loss="log"), folder=tmp_path, **fast).fit(wine()[0], y)
 
 
-def test_a_damaged_split_is_told(tmp_path):
+def test_a_damaged_split_is_reported(tmp_path):
     fast = {**FAST, "baselines": []}
     mk.Study(model(), folder=tmp_path, **fast).fit(*wine())
     file = sorted(tmp_path.iterdir())[0]

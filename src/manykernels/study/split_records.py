@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from manykernels.banks.fingerprint import feed
 from manykernels.base.disk import file_name
@@ -18,7 +16,6 @@ from manykernels.base.quoted import quoted, quoted_error
 from manykernels.files.container import ModelFileError, read_container, write_container
 from manykernels.files.plain import from_plain, to_plain
 from manykernels.inputs.views import Views
-from manykernels.study import methods
 from manykernels.study.held_out import (
     HeldOut,
     ImportanceSettings,
@@ -27,13 +24,9 @@ from manykernels.study.held_out import (
 )
 from manykernels.study.kernel_parts import KernelParts, PartPresence
 from manykernels.study.methods import (
-    LEARNED,
-    UNIFORM,
     MethodResult,
-    StudySettings,
-    TrainingFold,
 )
-from manykernels.study.study_data import Fold, StudyRows
+from manykernels.study.study_data import StudyRows
 from manykernels.targets import Targets, Values
 
 
@@ -59,29 +52,6 @@ class SplitRecord:
     by_view: HeldOut
     parts: np.ndarray
     lacks: np.ndarray
-
-
-def compare_methods(
-    estimator: Any,
-    train: StudyRows,
-    test: StudyRows,
-    folds: Sequence[Fold],
-    settings: StudySettings,
-    baselines: Sequence[str],
-    step: Callable[[], None],
-) -> SplitRecord:
-    """Run all methods on one split; `step` is called after each."""
-    fold = TrainingFold(clone(estimator), train, folds, settings)
-    result, model = methods.learned(fold, test.X)
-    results = {LEARNED: result}
-    step()
-    results[UNIFORM], _ = methods.uniform(fold, test.X)
-    step()
-    for name in baselines:
-        results[name] = methods.BASELINES[name](fold, test.X)
-        step()
-    targets, seed = settings.targets, settings.seed
-    return record_split(model, test, targets, seed, len(train.y), results)
 
 
 def record_split(
@@ -195,15 +165,15 @@ def _from_plain_record(plain: dict[str, Any]) -> SplitRecord:
     return SplitRecord(results, by_kernel, by_view, plain["parts"], plain["lacks"])
 
 
-def study_identity(X: Any, *others: Any) -> str:
+def study_identity(*parts: Any) -> str:
     """Return a text that changes with any number of the data or the settings."""
     digest = hashlib.blake2b(digest_size=16)
-    feed(digest, [_values(X), *map(_values, others)])
+    feed(digest, list(map(_values, parts)))
     return digest.hexdigest()
 
 
 def _values(X: Any) -> Any:
-    """Tables as arrays: what they are called and hold."""
+    # Tables become arrays with the names of their columns.
     if isinstance(X, Views):
         return [[name, _values(X.table(name)), X.has(name)] for name in X.names]
     if hasattr(X, "columns"):

@@ -30,10 +30,14 @@ from manykernels.mkl.search import Grid
 from manykernels.solvers.loop import InterruptedFitWarning
 from manykernels.study.methods import (
     BASELINES,
+    LEARNED,
     TABLE_BASELINES,
     TASK_DEFAULTS,
+    UNIFORM,
     StudySettings,
     TrainingFold,
+    learned,
+    uniform,
 )
 from manykernels.study.model_on_test_rows import weight_table
 from manykernels.study.overview import Overview
@@ -42,7 +46,7 @@ from manykernels.study.result_table import ResultTable
 from manykernels.study.split_records import (
     SplitFolder,
     SplitRecord,
-    compare_methods,
+    record_split,
     study_identity,
 )
 from manykernels.study.stability import weight_stability
@@ -385,14 +389,22 @@ class StudyRun:
     def compare(
         self, split: Split, inner_cv: int, step: Callable[[], None]
     ) -> SplitRecord:
-        """Run all methods on one split."""
+        """Run all methods on one split; `step` is called after each."""
         settings = replace(self.settings, seed=self.settings.seed + 1 + split.repeat)
         train = self.data.rows(split.train, split.train)
         test = self.data.rows(split.test, split.train)
         inner = self.data.folds(inner_cv, split.train, settings.seed)
-        return compare_methods(
-            self.estimator, train, test, inner, settings, self.baselines, step
-        )
+        fold = TrainingFold(clone(self.estimator), train, inner, settings)
+        result, model = learned(fold, test.X)
+        results = {LEARNED: result}
+        step()
+        results[UNIFORM], _ = uniform(fold, test.X)
+        step()
+        for name in self.baselines:
+            results[name] = BASELINES[name](fold, test.X)
+            step()
+        targets, seed = settings.targets, settings.seed
+        return record_split(model, test, targets, seed, len(train.y), results)
 
     def identity(self, inner_cv: int) -> str:
         """A text that changes with everything that the records depend on."""

@@ -86,15 +86,25 @@ class StudyData:
         return StudyRows(X, self.targets.y[rows], weight)
 
     def folds(self, n_folds: int, rows: np.ndarray, seed: int) -> list[Fold]:
-        """Shuffled folds of some rows, as positions among them."""
+        """Shuffled folds of some rows, as positions among them.
+
+        Folds have the same share of every stratum, and keep groups together.
+        """
         strata, groups = self.targets.strata, self.groups
-        return shuffled_folds(
-            n_folds,
-            None if strata is None else strata[rows],
-            None if groups is None else groups[rows],
-            len(rows),
-            seed,
-        )
+        strata = None if strata is None else strata[rows]
+        groups = None if groups is None else groups[rows]
+        n_groups = n_folds if groups is None else len(np.unique(groups))
+        if n_groups < n_folds:
+            raise ValueError(
+                f"groups must be at least as many as folds, which are {n_folds}, got "
+                f"{n_groups}; take fewer folds."
+            )
+        if groups is None:
+            splitter = KFold if strata is None else StratifiedKFold
+        else:
+            splitter = GroupKFold if strata is None else StratifiedGroupKFold
+        folds = splitter(n_folds, shuffle=True, random_state=seed)
+        return list(folds.split(np.zeros(len(rows)), strata, groups))
 
     def splits(self, cv: Any, n_repeats: int, seed: int) -> list[Split]:
         """All splits of a study; folds are shuffled anew in every repeat."""
@@ -149,35 +159,6 @@ class StudyData:
                 f"{self.targets.classes[counts.argmin()]!r}; take fewer folds, or "
                 "stratify them."
             )
-
-
-def shuffled_folds(
-    n_folds: int, strata: np.ndarray | None, groups: Any, n_rows: int, seed: int
-) -> list[Fold]:
-    """Shuffled folds with the same share of every stratum; groups stay together.
-
-    Examples
-    --------
-    >>> strata = np.array([0, 0, 1, 1])
-    >>> folds = shuffled_folds(2, strata, None, 4, seed=0)
-    >>> [np.sort(strata[test]).tolist() for _, test in folds]
-    [[0, 1], [0, 1]]
-    """
-    splitters: dict[tuple[bool, bool], Any] = {
-        (False, False): KFold,
-        (True, False): StratifiedKFold,
-        (False, True): GroupKFold,
-        (True, True): StratifiedGroupKFold,
-    }
-    n_groups = n_folds if groups is None else len(np.unique(groups))
-    if n_groups < n_folds:
-        raise ValueError(
-            f"groups must be at least as many as folds, which are {n_folds}, got "
-            f"{n_groups}; take fewer folds."
-        )
-    splitter = splitters[strata is not None, groups is not None]
-    folds = splitter(n_folds, shuffle=True, random_state=seed)
-    return list(folds.split(np.zeros(n_rows), strata, groups))
 
 
 # --- rows of any X --------------------------------------------------------------------
