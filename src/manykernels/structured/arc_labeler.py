@@ -254,13 +254,13 @@ class ArcLabeler:
     def predict(self, corpus: Corpus, heads: NDArray[Any]) -> list[str]:
         """The relation of every word of a corpus; heads by row."""
         starts, ids = self._feature_rows(corpus, heads)
-        found = hot.best_labels(self.weights, starts, ids)
-        return [self.relations[k] for k in found.tolist()]
+        labels = hot.best_labels(self.weights, starts, ids)
+        return [self.relations[k] for k in labels.tolist()]
 
     def _feature_rows(
         self, corpus: Corpus, heads: NDArray[Any]
     ) -> tuple[Rows, NDArray[np.int32]]:
-        """Features of the arcs as rows of the weights, -1 for those not known."""
+        """Features of the arcs as rows of the weights, -1 for those of no row."""
         starts, codes = ArcRelatives.of(corpus, heads).features(self.templates)
         if not len(self.keys):
             return starts, np.full(len(codes), -1, np.int32)

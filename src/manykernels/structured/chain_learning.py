@@ -271,9 +271,9 @@ class ChainDescent:
 
     def forget_average(self) -> None:
         kernels, features, edges, pairs, blocks = self.state
-        for held in (kernels, features, edges, pairs):
-            held.total[:] = 0.0
-            held.lag[:] = 0.0
+        for part in (kernels, features, edges, pairs):
+            part.total[:] = 0.0
+            part.lag[:] = 0.0
         blocks.clock[:] = 0.0
         self.n_left_out = self.n_steps
 

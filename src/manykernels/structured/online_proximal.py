@@ -24,13 +24,13 @@ from manykernels.inputs.parameters import (
 from manykernels.solvers.loop import InterruptedFitWarning, require_whole
 from manykernels.structured.structured_problem import StructuredProblem
 
-STEP_RULES = ("constant", "sqrt", "epoch", "strong")
-UPDATE_RULES = ("auto", "gradient", "dual_averaging", "passive_aggressive")
+ONLINE_STEP_RULES = ("constant", "sqrt", "epoch", "strong")
+ONLINE_UPDATES = ("auto", "gradient", "dual_averaging", "passive_aggressive")
 TRIED_STEPS = (0.01, 0.1, 1.0, 10.0)
 ONLINE_RULES: Rules = {
     "epochs": Whole(example=20),
-    "step": OneOf(*STEP_RULES),
-    "update": OneOf(*UPDATE_RULES),
+    "step": OneOf(*ONLINE_STEP_RULES),
+    "update": OneOf(*ONLINE_UPDATES),
     "average": Flag(words=("tail",)),
 }
 
@@ -72,10 +72,10 @@ class StructuredResult:
 
 @storable(
     epochs=Count(1),
-    step=stored.StoredWord(*STEP_RULES),
+    step=stored.StoredWord(*ONLINE_STEP_RULES),
     eta0=Maybe(Either(Real(0.0, above=True), stored.StoredWord("auto"))),
     average=Either(FLAG, stored.StoredWord("tail")),
-    update=stored.StoredWord(*UPDATE_RULES),
+    update=stored.StoredWord(*ONLINE_UPDATES),
     random_state=Maybe(Count()),
 )
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ class OnlineProximal:
         if method.eta0 == "auto":
             seed = int(rng.integers(2**32))
             method = replace(method, eta0=method.best_step(problem, start, seed))
-            # The trials have seen these orders, so that the best is best here too.
+            # The trials had the same orders, in which this step was the best.
             rng = np.random.default_rng(seed)
         return method._run(problem.descent(method, start), callback, rng)
 

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from manykernels.base.machine import parse_bytes
 from manykernels.base.stored import Floats, ListOf, Maybe, Part, Real, require_all
-from manykernels.files import Saved, by_weight
+from manykernels.files import Saved
 from manykernels.inputs import parameters
 from manykernels.inputs.reporting import progress_callback
 from manykernels.inputs.wrappers import rollback_on_error
@@ -90,9 +90,8 @@ class DependencyParser(ParserPredictions, Saved, BaseEstimator):
     n_epochs : int
         Passes over the sentences; the model is the mean of the second half of them.
     refit : bool
-        Learn twice: with the regularizer, to find out which templates matter, and then
-        without it from these templates alone. Penalties make the weights of good
-        templates too small as well; the second fit mends that.
+        Learn twice: with the regularizer, which chooses templates, and then without it
+        from these alone, as penalties make the weights of good templates too small.
     n_templates : int, optional
         Keep this many templates at most for the second fit, the strongest; by default
         all that the regularizer leaves.
@@ -106,7 +105,7 @@ class DependencyParser(ParserPredictions, Saved, BaseEstimator):
     min_count : int
         Words and lemmas that occur less often are treated as unknown.
     memory_limit : int or str
-        Memory for the weights while they are learned; more means fewer collisions.
+        Of the weights while they are learned; more means fewer collisions.
     random_state : int, RandomState or None
         Order of the sentences.
     verbose : int
@@ -127,9 +126,9 @@ class DependencyParser(ParserPredictions, Saved, BaseEstimator):
     relations_ : list of str
         The relations that are learned; empty if none were learned.
     untagged_score_ : float or None
-        Share of right heads in some of the training sentences when all but their words
-        is taken away, which `predict` quotes where tags are missing; None if there
-        were no tags, and after `partial_fit` alone.
+        Share of right heads in some of the training sentences without their tags, which
+        `predict` quotes where tags are missing; None if training has no tags, and after
+        `partial_fit` alone.
     n_features_ : int
         Weights of arcs that are not zero.
     history_ : list of TreeEpoch
@@ -424,9 +423,6 @@ class DependencyParser(ParserPredictions, Saved, BaseEstimator):
         self.n_features_ = int(np.count_nonzero(model.weights))
         self.n_iter_ = len(self.history_)
 
-    def _require_fitted(self) -> None:
-        check_is_fitted(self, "templates_")
-
     def _fitted_values(self) -> dict[str, Any]:
         packed = PackedWeights.of(self._model.weights)
         model = {"_layout": self._model.layout, "_packed": packed}
@@ -447,18 +443,6 @@ class DependencyParser(ParserPredictions, Saved, BaseEstimator):
         self.__dict__.setdefault("untagged_score_", None)
         self._store(TreeModel.of(layout, packed.weights()))
         self._set_relations()
-
-    def _facts(self) -> dict[str, Any]:
-        words, lemmas, upos, xpos, *_ = self._model.layout.vocabulary.values
-        return {
-            "words": len(words),
-            "lemmas": len(lemmas),
-            "tags": max(len(upos), len(xpos)),
-            "relations": len(self.relations_),
-            "weights": self.n_features_,
-            "templates": by_weight(self.templates_, self.template_weights_),
-            "epochs": self.n_iter_,
-        }
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

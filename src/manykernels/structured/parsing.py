@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from manykernels.base.quoted import quoted
+from manykernels.files import by_weight
 from manykernels.structured.arc_labeler import ArcLabeler
 from manykernels.structured.conllu import Sentence, format_conllu, without_trees
 from manykernels.structured.tree_model import TreeModel
@@ -27,8 +28,8 @@ SCORINGS = ("uas", "las", "sentences")
 class ParsingScore(NamedTuple):
     """Shares of words with the right head, and with the right relation as well.
 
-    Relations count with their subtypes ("nmod:poss"); where the sentences, or
-    those that were found, have none, the labeled scores are NaN. The last is the share
+    Relations count with their subtypes ("nmod:poss"); where the sentences, or the
+    predicted ones, have none, the labeled scores are NaN. The last is the share
     of sentences without a wrong head.
     """
 
@@ -40,7 +41,7 @@ class ParsingScore(NamedTuple):
 
     @classmethod
     def of(
-        cls, sentences: Sequence[Sentence], found: Sequence[Sentence]
+        cls, sentences: Sequence[Sentence], predicted: Sequence[Sentence]
     ) -> ParsingScore:
         """Predicted trees against those of the sentences.
 
@@ -52,23 +53,23 @@ class ParsingScore(NamedTuple):
         >>> ParsingScore.of([truth], [wrong])[:3]
         (0.5, 0.5, 1.0)
         """
-        pairs = list(zip(sentences, found, strict=True))
+        pairs = list(zip(sentences, predicted, strict=True))
         right = [np.array(guess.heads) == true.heads for true, guess in pairs]
         heads = np.concatenate(right)
         labeled = heads & np.concatenate(
             [np.array(guess.deprels) == true.deprels for true, guess in pairs]
         )
         kept = np.array([tag != PUNCTUATION for s in sentences for tag in s.upos])
-        known = all(
-            any(sentence.has_relations for sentence in some)
-            for some in (sentences, found)
+        labels_exist = all(
+            any(sentence.has_relations for sentence in side)
+            for side in (sentences, predicted)
         )
         return cls(
             _mean(heads),
-            _mean(labeled) if known else float("nan"),
+            _mean(labeled) if labels_exist else float("nan"),
             _mean(heads[kept]),
-            _mean(labeled[kept]) if known else float("nan"),
-            float(np.mean([one.all() for one in right])),
+            _mean(labeled[kept]) if labels_exist else float("nan"),
+            float(np.mean([words.all() for words in right])),
         )
 
     def by_name(self, scoring: str, punctuation: bool) -> float:
@@ -99,6 +100,11 @@ class ParserPredictions:
     _model: TreeModel
     _labeler: ArcLabeler | None
     untagged_score_: float | None
+    relations_: list[str]
+    templates_: list[str]
+    template_weights_: np.ndarray
+    n_features_: int
+    n_iter_: int
 
     def predict(self, sentences: Any) -> list[Sentence]:
         """Return the sentences with the best trees and their relations.
@@ -114,18 +120,18 @@ class ParserPredictions:
             Their heads and relations are not read.
         """
         check_is_fitted(self, "templates_")
-        found = check_sentences(sentences)
+        given = check_sentences(sentences)
         vocabulary = self._model.layout.vocabulary
-        warn_of_missing_tags(vocabulary, found, self.untagged_score_)
-        corpus = vocabulary.encode(found)
+        warn_of_missing_tags(vocabulary, given, self.untagged_score_)
+        corpus = vocabulary.encode(given)
         rows = self._model.best_heads(corpus, self.single_root)
         heads = heads_by_sentence(corpus, rows)
         if self._labeler is None:
-            return _with_heads(found, heads)
+            return _with_heads(given, heads)
         flat, trees = iter(self._labeler.predict(corpus, rows)), []
-        for sentence, own in zip(found, heads, strict=True):
-            relations = tuple(next(flat) for _ in own)
-            trees.append(replace(sentence, heads=own, deprels=relations))
+        for sentence, tree in zip(given, heads, strict=True):
+            relations = tuple(next(flat) for _ in tree)
+            trees.append(replace(sentence, heads=tree, deprels=relations))
         return trees
 
     def predict_conllu(self, sentences: Any) -> str:
@@ -163,12 +169,12 @@ class ParserPredictions:
             Whether words with the tag PUNCT count.
         """
         require_scoring(scoring)
-        found = check_sentences(sentences, heads=True)
+        given = check_sentences(sentences, heads=True)
         if callable(scoring):
-            return float(scoring(found, self.predict(found)))
+            return float(scoring(given, self.predict(given)))
         if scoring == "las":
-            self._require_relations(found)
-        return self.evaluate(found).by_name(scoring, punctuation)
+            self._require_relations(given)
+        return self.evaluate(given).by_name(scoring, punctuation)
 
     def evaluate(self, sentences: Any) -> ParsingScore:
         """Attachment scores with and without punctuation, and whole sentences.
@@ -176,8 +182,23 @@ class ParserPredictions:
         Labeled scores are NaN where the parser, or the sentences, know no relations.
         """
         check_is_fitted(self, "templates_")
-        found = check_sentences(sentences, heads=True)
-        return ParsingScore.of(found, self.predict(without_trees(found)))
+        given = check_sentences(sentences, heads=True)
+        return ParsingScore.of(given, self.predict(without_trees(given)))
+
+    def _require_fitted(self) -> None:
+        check_is_fitted(self, "templates_")
+
+    def _facts(self) -> dict[str, Any]:
+        words, lemmas, upos, xpos, *_ = self._model.layout.vocabulary.values
+        return {
+            "words": len(words),
+            "lemmas": len(lemmas),
+            "tags": max(len(upos), len(xpos)),
+            "relations": len(self.relations_),
+            "weights": self.n_features_,
+            "templates": by_weight(self.templates_, self.template_weights_),
+            "epochs": self.n_iter_,
+        }
 
     def _require_relations(self, sentences: Sequence[Sentence]) -> None:
         """Raise where there is nothing to compare."""
@@ -199,13 +220,13 @@ def _with_heads(
 ) -> list[Sentence]:
     """The sentences with other heads; relations of other arcs are of no use."""
     trees, removed = [], 0
-    for sentence, own in zip(sentences, heads, strict=True):
-        before = sentence.heads or (-1,) * len(own)
-        cells = zip(sentence.deprels, before, own, strict=True)
+    for sentence, tree in zip(sentences, heads, strict=True):
+        before = sentence.heads or (-1,) * len(tree)
+        cells = zip(sentence.deprels, before, tree, strict=True)
         kept = tuple(x if old == new else "_" for x, old, new in cells)
         pairs = zip(sentence.deprels, kept, strict=True)
         removed += sum(old != new for old, new in pairs)
-        trees.append(replace(sentence, heads=own, deprels=kept))
+        trees.append(replace(sentence, heads=tree, deprels=kept))
     if removed:
         warnings.warn(
             f"{removed} relations were removed, of words that have another head now: "

@@ -63,9 +63,9 @@ def _described(kernels: Any, names: Sequence[str] | None) -> list[Kernel]:
     except ValueError as error:
         if not any(";" in name for name in names or ()):
             raise
-        said = str(error).removesuffix(".")
+        reason = str(error).removesuffix(".")
         raise ValueError(
-            f"{said}; a ';' inside a name is written %3B in the text of a kernel."
+            f"{reason}; a ';' inside a name is written %3B in the text of a kernel."
         ) from error
 
 
@@ -213,7 +213,7 @@ class SequenceKernels:
 
         def of_form(form: str) -> list[Kernel]:
             pairs = zip(specs, forms, strict=True)
-            return [kernel for kernel, own in pairs if own == form]
+            return [kernel for kernel, its_form in pairs if its_form == form]
 
         return cls(
             unique_names([kernel.label for kernel in specs]),
@@ -230,8 +230,8 @@ class SequenceKernels:
         return [
             block
             for form in forms
-            for block, own in enumerate(self.forms)
-            if own == form
+            for block, its_form in enumerate(self.forms)
+            if its_form == form
         ]
 
     @property
@@ -292,8 +292,8 @@ class SequenceKernels:
     def blocks_after(self, n_old: int, table: Any, limit: Any) -> ChainBlocks:
         """Blocks of old positions, without explicit features, followed by new ones."""
         features, edges = (
-            [] if known is None else _after(n_old, known.new_features(table))
-            for known in (self.explicit, self.edges)
+            [] if part is None else _after(n_old, part.new_features(table))
+            for part in (self.explicit, self.edges)
         )
         return self.blocks(features, edges, n_old + table.shape[0], limit)
 

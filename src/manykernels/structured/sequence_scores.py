@@ -209,14 +209,15 @@ chunk_scorer = make_scorer(chunk_f1)
 
 
 def _report(sides: Iterator[set[tuple[int, Chunk]]]) -> SequenceReport:
-    true, found = sides
-    counted = [Counter(c.type for _, c in part) for part in (true, found, true & found)]
+    true, predicted = sides
+    right = true & predicted
+    counted = [Counter(c.type for _, c in part) for part in (true, predicted, right)]
     types = sorted({*counted[0], *counted[1]})
     by_type = {
         name: SequenceCounts(*(part[name] for part in counted)) for name in types
     }
     return SequenceReport(
-        SequenceCounts(len(true), len(found), len(true & found)), by_type
+        SequenceCounts(len(true), len(predicted), len(right)), by_type
     )
 
 
@@ -281,4 +282,4 @@ def sequence_metric(scoring: Any) -> Metric:
 
 def _right(y_true: Sequence[Any], y_pred: Sequence[Any]) -> list[np.ndarray]:
     pairs = zip(y_true, y_pred, strict=True)
-    return [np.asarray(true) == np.asarray(found) for true, found in pairs]
+    return [np.asarray(true) == np.asarray(guess) for true, guess in pairs]

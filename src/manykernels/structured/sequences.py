@@ -279,7 +279,7 @@ class TokenColumns:
     """Columns of tokens given as dicts: a value's text becomes "name=value".
 
     Texts are indicators, numbers are values, and a list of texts is one indicator each;
-    what was not seen in training is ignored.
+    columns that training has not had are ignored.
 
     Parameters
     ----------
@@ -349,15 +349,15 @@ class TokenColumns:
 
     @cached_property
     def _texts(self) -> dict[str, dict[str, int]]:
-        """Places by name and value: no text has to be made to look one up."""
-        found: dict[str, dict[str, int]] = {}
+        """Places by name and value, to find one without making its text."""
+        texts: dict[str, dict[str, int]] = {}
         for place, column in enumerate(self.names):
             name, equals, value = column.partition("=")
             while equals:
-                found.setdefault(name, {})[value] = place
+                texts.setdefault(name, {})[value] = place
                 more, equals, value = value.partition("=")
                 name = f"{name}={more}"
-        return found
+        return texts
 
 
 def _entries(name: Any, value: Any) -> Iterator[tuple[str, float]]:
@@ -402,7 +402,7 @@ def with_neighbors(tokens: Sequence[Token], window: int) -> list[dict[str, Any]]
     >>> with_neighbors([{"word": "a"}, {"word": "b"}], 1)[0]
     {'bias': 1.0, 'word': 'a', 'word:+1': 'b', 'first': True}
     """
-    found = []
+    shown = []
     for t in range(len(tokens)):
         token: dict[str, Any] = {"bias": 1.0}
         for s in range(max(t - window, 0), min(t + window + 1, len(tokens))):
@@ -412,5 +412,5 @@ def with_neighbors(tokens: Sequence[Token], window: int) -> list[dict[str, Any]]
             token["first"] = True
         if t == len(tokens) - 1:
             token["last"] = True
-        found.append(token)
-    return found
+        shown.append(token)
+    return shown

@@ -101,7 +101,7 @@ class TreeEpoch(NamedTuple):
 class TreeState:
     """Weights of all templates while they are learned, and their sum over rounds.
 
-    Weights to start from rule dual averaging out: their gradients are not known.
+    Weights to start from rule dual averaging out, which needs all gradients.
     """
 
     def __init__(self, templates: Templates, weights: Weights | None = None) -> None:

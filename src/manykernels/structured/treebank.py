@@ -22,7 +22,7 @@ UNKNOWN, BEFORE, ROOT, AFTER, N_SPECIAL = 0, 1, 2, 3, 4
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The values of each field that were seen often enough; others are one unknown.
+    """The frequent values of each field; all others are one unknown value.
 
     Examples
     --------
@@ -74,8 +74,8 @@ class Vocabulary:
         for j, (name, values) in enumerate(
             zip(SENTENCE_COLUMNS, self.values, strict=True)
         ):
-            known = {value: k for k, value in enumerate(values, N_SPECIAL)}
-            cells = [known.get(v, UNKNOWN) for s in sentences for v in getattr(s, name)]
+            code = {value: k for k, value in enumerate(values, N_SPECIAL)}
+            cells = [code.get(v, UNKNOWN) for s in sentences for v in getattr(s, name)]
             tokens[words, j] = cells
         heads = np.zeros(starts[-1], np.int32)
         if all(sentence.heads is not None for sentence in sentences):
@@ -140,14 +140,14 @@ def check_sentences(sentences: Any, heads: bool = False) -> list[Sentence]:
     given = isinstance(sentences, Iterable) and not isinstance(
         sentences, str | Sentence
     )
-    found = list(sentences) if given else []
-    if not given or not found:
+    checked = list(sentences) if given else []
+    if not checked:
         raise ValueError(
             "expected a list with at least one sentence, got "
             f"{'an empty one' if given else type(sentences).__name__}; read some with "
             "manykernels.structured.read_conllu."
         )
-    for i, sentence in enumerate(found):
+    for i, sentence in enumerate(checked):
         if not isinstance(sentence, Sentence):
             raise TypeError(
                 "expected sentences of manykernels.structured, got "
@@ -164,13 +164,13 @@ def check_sentences(sentences: Any, heads: bool = False) -> list[Sentence]:
                 "expected a head for every word, got none in the sentence at position "
                 f"{i}; leave it out, or fill in the seventh column."
             )
-    return found
+    return checked
 
 
 def check_treebank(sentences: Any, single_root: bool) -> list[Sentence]:
     """A list of sentences with heads that form trees, of one root if that matters."""
-    found = check_sentences(sentences, heads=True)
-    for i, sentence in enumerate(found):
+    checked = check_sentences(sentences, heads=True)
+    for i, sentence in enumerate(checked):
         heads = sentence.heads or ()
         n_roots = sum(head == 0 for head in heads)
         if not _is_tree(heads):
@@ -183,7 +183,7 @@ def check_treebank(sentences: Any, single_root: bool) -> list[Sentence]:
                 f"expected one word with head 0 per sentence, got {n_roots} at "
                 f"position {i}; pass single_root=False, or leave out the sentence."
             )
-    return found
+    return checked
 
 
 def _is_tree(heads: Sequence[int]) -> bool:
