@@ -159,7 +159,6 @@ class ChainProgress:
         return self.total.times(1.0 / count)
 
     def with_positions(self, n_new: int) -> ChainProgress:
-        """The same model with new positions, which have no coefficients yet."""
         return self.each(lambda part: part.with_positions(n_new))
 
     def each(self, change: Callable[[ChainWeights], ChainWeights]) -> ChainProgress:
@@ -171,7 +170,6 @@ class ChainProgress:
         return ChainProgress(last, total, self.n_steps, pushes, left_out)
 
     def support(self) -> NDArray[np.intp]:
-        """Positions with coefficients."""
         parts = (self.last, self.total, self.pushes)
         used = [np.any(part.coef, axis=(0, 2)) for part in parts if part is not None]
         return np.flatnonzero(np.any(used, axis=0))

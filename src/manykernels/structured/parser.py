@@ -136,7 +136,6 @@ class DependencyParser(ParserPredictions, Saved, BaseEstimator):
     selection_history_ : list of TreeEpoch
         The same for the first of two fits; empty if there was one.
     n_iter_ : int
-        Epochs of the fit.
 
     Examples
     --------
@@ -395,7 +394,7 @@ class DependencyParser(ParserPredictions, Saved, BaseEstimator):
     def _empty_labeler(
         self, layout: TemplateLayout, sentences: Sequence[Sentence]
     ) -> ArcLabeler | None:
-        """A labeler without weights, in the memory that the learning of arcs frees."""
+        # In the memory that the learning of arcs has freed.
         if self.label_templates is None or not any(s.has_relations for s in sentences):
             return None
         limit = parse_bytes(self.memory_limit) // 2
