@@ -1,4 +1,4 @@
-"""A small study whose names come from a stranger, and a model."""
+"""A small study with hostile names, and its report."""
 
 import numpy as np
 import pandas as pd

@@ -101,7 +101,7 @@ def test_two_classes_are_signed_by_the_label():
 
 
 def test_a_constant_for_the_common_class_is_no_importance():
-    """Nine of ten rows are of one class: noise tells which, and nothing of a row."""
+    """Nine of ten rows are of one class: a constant finds which, and no row."""
     rng = np.random.default_rng(0)
     y = (rng.random(1300) < 0.9).astype(int)
     X = rng.normal(size=(1300, 210))
