@@ -247,7 +247,7 @@ def test_predicts_on_a_device_as_without_one() -> None:
     np.testing.assert_array_equal(
         there.block_scores(NEW, 2**20), whole.block_scores(NEW)
     )
-    assert "there" not in vars(pickle.loads(pickle.dumps(whole)).model)
+    assert "device_rows" not in vars(pickle.loads(pickle.dumps(whole)).model)
 
 
 def test_refuses_other_words() -> None:

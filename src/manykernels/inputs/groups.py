@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from numbers import Integral
 from typing import Any
 
@@ -71,10 +72,10 @@ class GroupKernels(list[Kernel]):
                 f"kernels, got shape {weights.shape}; pass those of a model fitted "
                 "with these kernels."
             )
-        found = dict.fromkeys(self.groups, 0.0)
+        totals = dict.fromkeys(self.groups, 0.0)
         for group, weight in zip(self.groups, weights.tolist(), strict=True):
-            found[group] += weight
-        return dict(sorted(found.items(), key=lambda item: -item[1]))
+            totals[group] += weight
+        return dict(sorted(totals.items(), key=lambda item: -item[1]))
 
 
 def group_kernels(
@@ -264,7 +265,7 @@ def _say(
     """One line about what was left out."""
     parts = []
     if unmatched:
-        names = list(dict.fromkeys(n for found in unmatched.values() for n in found))
+        names = list(dict.fromkeys(chain.from_iterable(unmatched.values())))
         parts.append(f"{len(names)} names are not among the columns: {_few(names)}")
     if dropped:
         parts.append(

@@ -249,7 +249,7 @@ class Function(ParameterRule):
 
 @dataclass(frozen=True)
 class ReadBy(ParameterRule):
-    """Whatever a function reads; its error says what it expects."""
+    """Whatever a function reads without an error."""
 
     read: Callable[[Any], object]
 
@@ -307,14 +307,14 @@ def read_approximation(text: Any) -> tuple[str | None, int | None]:
     """
     if text is None:
         return None, None
-    found = re.fullmatch(APPROXIMATION, text) if isinstance(text, str) else None
-    if found is None:
+    match = re.fullmatch(APPROXIMATION, text) if isinstance(text, str) else None
+    if match is None:
         raise ValueError(
             "approximate must be 'nystroem', 'random_features', one of these with a "
             f"rank such as 'nystroem:500', or None, got {quoted(text)}; choose one of "
             "these."
         )
-    return found[1], int(found[2]) if found[2] else None
+    return match[1], int(match[2]) if match[2] else None
 
 
 def choose_generator(random_state: Any) -> np.random.Generator:

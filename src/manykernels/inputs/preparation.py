@@ -384,7 +384,7 @@ def _by_view(wanted: Any, names: list[str]) -> Mapping[str, Any]:
 
 @contextmanager
 def _in_view(view: str) -> Iterator[None]:
-    """Errors about numbers say which view they are in, where it has a name."""
+    """Name the view in errors about its numbers."""
     try:
         yield
     except (TypeError, ValueError) as error:

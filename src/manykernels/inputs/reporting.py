@@ -65,7 +65,7 @@ def epoch_text(line: Any) -> str:
 
 
 class EpochPrinter:
-    """Say what an epoch brought, and how long it will take where there is a goal.
+    """Print the line of an epoch, and the time left where a gap is to be reached.
 
     Examples
     --------
@@ -175,7 +175,7 @@ def progress_callback(
 
 @contextmanager
 def counted_steps(verbose: int, what: str, total: int) -> Iterator[Callable[[], None]]:
-    """A function to call after each of `total` steps, which says every tenth of them.
+    """A function to call after each of `total` steps, which prints every tenth.
 
     Examples
     --------

@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 
 
 class RowsEstimator(BaseEstimator):
-    """An estimator whose parameter `kernels` says what X must be.
+    """An estimator whose parameter `kernels` decides what X must be.
 
     `scale` and `missing`, where it has such parameters, are applied to the numbers
     before kernels read them.
@@ -204,7 +204,7 @@ def check_table(
 ) -> Any:
     """Feature tables: dense or CSR, finite, with remembered column names.
 
-    `used` says which columns are read at all; only these must hold finite numbers.
+    `used` returns which columns are read; only these must hold finite numbers.
     """
     # Names come first: a frame with other columns is refused by their names, which
     # says more than their number.
@@ -441,9 +441,9 @@ def _require_kernels_last(X: Any, n_train: int | None) -> None:
     if len(X.shape) != 3:
         return
     expected = X.shape[0] if n_train is None else n_train
-    found = X.shape[1] if n_train is None else n_train
+    n_columns = X.shape[1] if n_train is None else n_train
     # Of stacks with as many kernels as rows, the order of axes cannot be seen.
-    if X.shape[1] != expected and X.shape[2] == found:
+    if X.shape[1] != expected and X.shape[2] == n_columns:
         raise ValueError(
             f"{MATRIX_FORMS}, got {X.shape}, kernels first; pass np.moveaxis(X, 0, -1)."
         )

@@ -190,8 +190,8 @@ class ViewReader:
         columns = []
         for source in sources:
             plain = range(source.table.shape[1])
-            found = map(str, plain if source.columns is None else source.columns)
-            columns.append(np.array([*found, None], dtype=object)[:-1])
+            column_names = map(str, plain if source.columns is None else source.columns)
+            columns.append(np.array([*column_names, None], dtype=object)[:-1])
         named = [source.columns is not None for source in sources]
         sparse = [sp.issparse(source.table) for source in sources]
         return cls(list(views.names), columns, named, sparse, views.index_name)
@@ -200,8 +200,8 @@ class ViewReader:
     def feature_names(self) -> np.ndarray:
         """Of all columns: ``view:column``."""
         pairs = zip(self.names, self.columns, strict=True)
-        found = [f"{name}:{column}" for name, own in pairs for column in own]
-        return np.array([*found, None], dtype=object)[:-1]
+        qualified = [f"{name}:{column}" for name, own in pairs for column in own]
+        return np.array([*qualified, None], dtype=object)[:-1]
 
     @property
     def no_rows(self) -> JoinedTable:
@@ -293,16 +293,16 @@ def _numbers(
     """Some rows and columns of a dense table as numbers; infinity is refused."""
     cells = table_columns(table_rows(source.table, rows), places)
     try:
-        found = _floats(cells)
+        values = _floats(cells)
     except (TypeError, ValueError) as error:
         raise _no_numbers(name, source, cells, places) from error
-    if np.isinf(found).any():
-        column = int(np.argmax(np.isinf(found).any(axis=0)))
+    if np.isinf(values).any():
+        column = int(np.argmax(np.isinf(values).any(axis=0)))
         raise ValueError(
             f"view {name!r} must hold finite numbers, got infinity in column "
             f"{_called(source, places[column])}; correct or drop it."
         )
-    return found
+    return values
 
 
 def _floats(cells: Any) -> np.ndarray:

@@ -146,8 +146,12 @@ class Views:
         lines = [f"Views of {n} row{'s' * (n != 1)}"]
         for name, source in self.sources.items():
             width = source.table.shape[1]
-            found = int(self.has(name).sum())
-            rows = "all rows" if found == n else f"{found} rows, {n - found} lack it"
+            n_present = int(self.has(name).sum())
+            rows = (
+                "all rows"
+                if n_present == n
+                else f"{n_present} rows, {n - n_present} lack it"
+            )
             extra = self.unused(name)
             more = f", {extra} of its rows not used" if extra else ""
             lines.append(f"  {name}: {width} column{'s' * (width != 1)}, {rows}{more}")
@@ -157,8 +161,8 @@ class Views:
 def _positions(rows: Any) -> Any:
     if isinstance(rows, slice):
         return rows
-    found = np.asarray(rows)
-    return found.astype(np.intp) if found.size == 0 else found
+    positions = np.asarray(rows)
+    return positions.astype(np.intp) if positions.size == 0 else positions
 
 
 # --- what counts as several tables ----------------------------------------------------
@@ -199,9 +203,11 @@ def read_sources(tables: Any, layers: Any = None) -> dict[str, ViewSource]:
         return tables.sources
     named = _by_name(tables)
     chosen = _by_view(layers, named)
-    found = {name: _source(name, one, chosen.get(name)) for name, one in named.items()}
-    _check_names(found)
-    return found
+    sources = {
+        name: _source(name, one, chosen.get(name)) for name, one in named.items()
+    }
+    _check_names(sources)
+    return sources
 
 
 def _by_name(tables: Any) -> dict[Any, Any]:
@@ -292,27 +298,27 @@ def _as_table(name: Any, table: Any) -> Any:
 
 
 def _column_names(name: Any, columns: Any) -> list[str]:
-    found = [str(column) for column in columns]
-    if len(set(found)) < len(found):
-        twice = next(column for column in found if found.count(column) > 1)
+    names = [str(column) for column in columns]
+    if len(set(names)) < len(names):
+        twice = next(column for column in names if names.count(column) > 1)
         raise ValueError(
             f"columns of view {name!r} must have different names, got {twice!r} more "
             "than once; rename them."
         )
-    return found
+    return names
 
 
 def _levels(frame: Any) -> dict[Any, Any]:
     """The first level of the columns names the view."""
-    found = {}
+    tables = {}
     for name in dict.fromkeys(frame.columns.get_level_values(0)):
         table = frame[name]
         if getattr(table.columns, "nlevels", 1) > 1:
             table = table.set_axis(
                 ["_".join(map(str, c)) for c in table.columns], axis=1
             )
-        found[str(name)] = table
-    return found
+        tables[str(name)] = table
+    return tables
 
 
 def _annotated(name: Any, data: Any, layer: Any) -> ViewSource:
@@ -407,9 +413,9 @@ def has_index(ids: Any) -> bool:
     # A list has a method `index`.
     if ids is None or callable(ids):  # as of a list
         return False
-    found = np.asarray(ids)
+    names = np.asarray(ids)
     return not (
-        found.dtype.kind in "iu" and np.array_equal(found, np.arange(len(found)))
+        names.dtype.kind in "iu" and np.array_equal(names, np.arange(len(names)))
     )
 
 

@@ -58,17 +58,17 @@ class TrainingScores:
         place = np.full(problem.n_rows, -1)
         place[support] = np.arange(len(support))
         if scores is None:
-            found = problem.bank.scores_at(rows, model.coef, model.weights)
-            compared = found[place[rows] >= 0]
+            row_scores = problem.bank.scores_at(rows, model.coef, model.weights)
+            compared = row_scores[place[rows] >= 0]
         else:
-            found, compared = scores[rows], scores[support]
+            row_scores, compared = scores[rows], scores[support]
         # A copy of a support row counts as one; only rows that score alike can be.
         idle = np.flatnonzero(place[rows] < 0)
-        doubtful = rows[idle[_possible_copies(found[idle], compared)]]
+        doubtful = rows[idle[_possible_copies(row_scores[idle], compared)]]
         if len(doubtful):
             place[doubtful] = _copied(problem, model.weights, doubtful, support)
         target, weight = problem.target[rows], problem.sample_weight[rows]
-        return cls(found, target, weight, place[rows])
+        return cls(row_scores, target, weight, place[rows])
 
     def unseen(self, own_parts: Array) -> Array:
         """Scores as if each row, with its copies, had been left out.
@@ -76,9 +76,9 @@ class TrainingScores:
         A row without coefficients would score the same, unless it is a copy of a row
         that has some.
         """
-        found = self.place >= 0
+        copied = self.place >= 0
         unseen = self.scores.copy()
-        unseen[found] -= own_parts[self.place[found]]
+        unseen[copied] -= own_parts[self.place[copied]]
         return unseen
 
     def temperature(self, own_parts: Array) -> float:
@@ -146,23 +146,23 @@ class Temperature:
         assert self.model is not None and self.labels is not None
         # In double precision, so that copies of a row are found in any storage.
         bank = OnDemandBank(self.model.kernels.astype(np.float64))
-        found = Expansion(self.model.coef, self.model.weights)
-        return Neighbors.of(bank, found, np.arange(len(self.labels)), self.labels)
+        solution = Expansion(self.model.coef, self.model.weights)
+        return Neighbors.of(bank, solution, np.arange(len(self.labels)), self.labels)
 
 
-def calibrate(problem: Problem, found: Expansion) -> float:
+def calibrate(problem: Problem, solution: Expansion) -> float:
     """The temperature for a model, from estimates of leave-one-out scores.
 
     Scores learned with the log loss are logarithms of probabilities as they are.
     """
     if problem.loss.scores_are_logits:
         return 1.0
-    training = TrainingScores.of(problem, found)
-    return training.temperature(_neighbors(problem, found).own_parts())
+    training = TrainingScores.of(problem, solution)
+    return training.temperature(_neighbors(problem, solution).own_parts())
 
 
 def calibrate_later(
-    problem: Problem, found: Expansion, model: Any, scores: Array | None = None
+    problem: Problem, solution: Expansion, model: Any, scores: Array | None = None
 ) -> Temperature:
     """The same when it is asked for.
 
@@ -177,24 +177,26 @@ def calibrate_later(
     try:
         if not keeps_rows:
             with one_blas_thread():  # thin products
-                return Temperature(None, *_keep_for_calibration(problem, found, scores))
-        training = TrainingScores.of(problem, found, scores=scores)
+                return Temperature(
+                    None, *_keep_for_calibration(problem, solution, scores)
+                )
+        training = TrainingScores.of(problem, solution, scores=scores)
     except KeyboardInterrupt:
         return Temperature(uncalibrated())
-    labels = problem.target[support_of(found.coef)]
+    labels = problem.target[support_of(solution.coef)]
     return Temperature(None, training, None, model, labels)
 
 
 def _keep_for_calibration(
-    problem: Problem, found: Expansion, scores: Array | None
+    problem: Problem, solution: Expansion, scores: Array | None
 ) -> tuple[TrainingScores, Neighbors]:
     """What calibration takes from the kernels, combined once where that is little."""
-    support, combined = support_of(found.coef), None
+    support, combined = support_of(solution.coef), None
     if len(support) <= MOST_NEIGHBORS and len(support) * problem.n_rows <= HELD_VALUES:
-        combined = problem.bank.combine_precisely(found.weights, support)
-        scores = (found.coef[support].T @ combined).T if scores is None else scores
-    training = TrainingScores.of(problem, found, scores=scores)
-    return training, _neighbors(problem, found, combined)
+        combined = problem.bank.combine_precisely(solution.weights, support)
+        scores = (solution.coef[support].T @ combined).T if scores is None else scores
+    training = TrainingScores.of(problem, solution, scores=scores)
+    return training, _neighbors(problem, solution, combined)
 
 
 def uncalibrated() -> float:
@@ -215,18 +217,18 @@ def uncalibrated() -> float:
     return 1.0
 
 
-def leave_one_out_scores(problem: Problem, found: Expansion) -> Array:
+def leave_one_out_scores(problem: Problem, solution: Expansion) -> Array:
     """Scores of all training rows as if each had been left out."""
-    training = TrainingScores.of(problem, found, most=problem.n_rows)
-    return training.unseen(_neighbors(problem, found).own_parts())
+    training = TrainingScores.of(problem, solution, most=problem.n_rows)
+    return training.unseen(_neighbors(problem, solution).own_parts())
 
 
 def _neighbors(
-    problem: Problem, found: Expansion, combined: Array | None = None
+    problem: Problem, solution: Expansion, combined: Array | None = None
 ) -> Neighbors:
-    support = support_of(found.coef)
+    support = support_of(solution.coef)
     part, labels = (
-        Expansion(found.coef[support], found.weights),
+        Expansion(solution.coef[support], solution.weights),
         problem.target[support],
     )
     return Neighbors.of(problem.bank, part, support, labels, combined)

@@ -70,7 +70,7 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
     C : float, default=1.0
         Weight of the losses; ``lambda = 1 / (C n)`` in the papers.
     loss : {"hinge", "log", "smoothed_hinge", "squared_hinge"} or loss
-        The multiclass hinge loss by default; two classes are no special case. "log"
+        The multiclass hinge loss by default, for two classes, too. "log"
         learns probabilities, see :mod:`manykernels.losses` for all of them.
     solver : str or solver, default="auto"
         "auto" ends with a certified relative gap of at most `tol` or a
@@ -98,12 +98,12 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
     psd : {"check", "clip", "skip"}, default="check"
         What to do about given or custom kernels with negative eigenvalues.
     nugget : {"shared", None}, default=None
-        "shared" moves what the kernels have of the identity, which fits any labels of
-        the training rows and says nothing of new ones, into one more kernel, the last
-        of `kernel_names_`: noise on many columns then loses its weight to it. At new
-        rows, as all are that are predicted, it is zero. See the page on importance.
+        "shared" splits the identity (noise) part off every kernel and learns one weight
+        for it, as the last of `kernel_names_`: noise on many columns then loses its
+        weight to it. At new rows, as in all predictions, it is zero. See the page on
+        importance.
     approximate : {"nystroem", "random_features", None}, default=None
-        Approximate all kernels that say nothing of it themselves and have no exact
+        Approximate all kernels without an approximation of their own and without exact
         features, see :mod:`manykernels.kernels`; "nystroem:500" with 500 columns
         instead of 300.
     storage : str or Storage, default="auto"

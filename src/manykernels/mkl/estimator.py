@@ -223,13 +223,13 @@ class MKLEstimator(Saved, RowsEstimator):
         self.n_iter_ = len(result.history)
         return self._store_model(data, result.model)
 
-    def _store_model(self, data: FitData, found: Expansion) -> Any:
+    def _store_model(self, data: FitData, solution: Expansion) -> Any:
         nugget = data.bank.nugget
         if nugget is None:
-            self._model = fitted_model(data.kernels, found)
+            self._model = fitted_model(data.kernels, solution)
         else:
-            self._model = NuggetModel.from_expansion(data.kernels, nugget, found)
-        self.support_ = data.targets.kept[support_of(found.coef)]
+            self._model = NuggetModel.from_expansion(data.kernels, nugget, solution)
+        self.support_ = data.targets.kept[support_of(solution.coef)]
         self._show_model()
         return self
 

@@ -171,10 +171,10 @@ def _left_out(bank: Bank, goal: _Goal, C: float) -> np.ndarray:
     scores = []
     for alone in np.eye(bank.n_blocks):
         residuals = held_out_residuals(problem, alone, centered=True)
-        found = [_r_squared(goal.values, residuals)]
+        of_kernel = [_r_squared(goal.values, residuals)]
         if goal.labels is not None:
-            found = [_accuracy(goal, goal.values - residuals), *found]
-        scores.append(found)
+            of_kernel = [_accuracy(goal, goal.values - residuals), *of_kernel]
+        scores.append(of_kernel)
     return np.array(scores)
 
 

@@ -31,7 +31,7 @@ def kernel_views(estimator: Any, fitted: KernelSet, names: Sequence[str]) -> lis
 
 
 def presence(model: Any, X: Any) -> KernelPresence:
-    """Everything is there unless rows lack views; a nugget reads none."""
+    """Rows have everything unless they lack views; a nugget reads none."""
     reader = model._reader
     n_rows = _count_rows(model, X) if reader is None else len(as_views(X))
     shape = (n_rows, len(model.kernel_names_))
@@ -89,10 +89,10 @@ def _views_read(reader: ViewReader, fitted: KernelSet) -> np.ndarray:
     """Which kernel reads which view, shape (n_kernels, n_views)."""
     shell, names = reader.no_rows, reader.feature_names.tolist()
     starts = [span.start for span in shell.views.values()]
-    found = np.zeros((fitted.n_kernels, len(starts)), dtype=bool)
+    reads = np.zeros((fitted.n_kernels, len(starts)), dtype=bool)
     for f, kernel in enumerate(fitted.kernels):
         if kernel.family != "constant":
             chosen = select_columns(kernel.columns, shell, names)
             places = np.arange(shell.shape[1])[chosen]
-            found[f, np.searchsorted(starts, places, side="right") - 1] = True
-    return found
+            reads[f, np.searchsorted(starts, places, side="right") - 1] = True
+    return reads

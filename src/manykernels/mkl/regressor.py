@@ -81,15 +81,15 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
     psd : {"check", "clip", "skip"}, default="check"
         What to do about given or custom kernels with negative eigenvalues.
     nugget : {"shared", None}, default=None
-        "shared" moves what the kernels have of the identity into one more kernel, see
+        "shared" splits the identity (noise) part off every kernel into one more, see
         MKLClassifier.
     approximate : {"nystroem", "random_features", None}, default=None
-        Approximate all kernels that say nothing of it themselves and have no exact
+        Approximate all kernels without an approximation of their own and without exact
         features, see :mod:`manykernels.kernels`; "nystroem:500" with 500 columns
         instead of 300.
     storage : str or Storage, default="auto"
-        Where kernel values live, how precisely (float64 where a text says nothing) and
-        in which folder, such as "memmap" or "gram:float32", see
+        Where kernel values live, how precisely (float64 by default) and in which
+        folder, such as "memmap" or "gram:float32", see
         :class:`manykernels.Storage`. Certificates and predictions are float64.
     memory_limit : int or str, optional
         Bytes, or text such as "4GB", that kernels may take; by default most of the
@@ -315,10 +315,10 @@ class MKLRegressor(MultiOutputMixin, RegressorMixin, MKLEstimator):
         self.n_iter_ = max(len(result.history) for result in results)
         return self._store_model(data, side_by_side(results))
 
-    def _store_model(self, data: FitData, found: Expansion) -> Any:
+    def _store_model(self, data: FitData, solution: Expansion) -> Any:
         mean = data.targets.intercept
         self.intercept_ = float(mean[0]) if data.targets.flat else mean
-        return super()._store_model(data, found)
+        return super()._store_model(data, solution)
 
     def _restored(self) -> None:
         n_targets = len(np.atleast_1d(self.intercept_))

@@ -187,6 +187,6 @@ MKLRegressor
             problem = data.problem(*pair)
             target = problem.target[:, which]
             problem = replace(problem, target=target, n_outputs=len(which))
-            found = self._solve_each(data, problem)
-            results |= dict(zip(which, found, strict=True))
+            of_pair = self._solve_each(data, problem)
+            results |= dict(zip(which, of_pair, strict=True))
         self._store_each(data, [results[k] for k in sorted(results)])

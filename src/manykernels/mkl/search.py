@@ -122,15 +122,15 @@ def _numbers(name: str, values: Any, each: str, rule: Number) -> list[float]:
     if isinstance(values, str) or not isinstance(values, Iterable):
         values = [values]
     values = np.atleast_1d(values) if isinstance(values, np.ndarray) else values
-    found = list(values)
-    if not found:
+    numbers = list(values)
+    if not numbers:
         raise ValueError(
             f"{name} must hold at least one number, got none; leave it out for the "
             "default."
         )
-    for value in found:
+    for value in numbers:
         rule.check(each, value)
-    return [float(value) for value in found]
+    return [float(value) for value in numbers]
 
 
 @dataclass(frozen=True)
@@ -318,12 +318,12 @@ class SearchMixin:
     def _record(self, grid: Grid, scores: np.ndarray, per_target: bool) -> list[Pair]:
         self.cv_results_ = grid.results(scores.mean(axis=2))
         means = scores.mean(axis=0)  # (pairs, targets or 1)
-        found = [grid.best(column) for column in means.T]
-        pairs = [grid.pairs[place] for place, _ in found]
+        best_pairs = [grid.best(column) for column in means.T]
+        pairs = [grid.pairs[place] for place, _ in best_pairs]
         if not per_target:
-            best: Any = (*found[0], *pairs[0])
+            best: Any = (*best_pairs[0], *pairs[0])
         else:
-            columns = zip(*found, strict=True), zip(*pairs, strict=True)
+            columns = zip(*best_pairs, strict=True), zip(*pairs, strict=True)
             best = [np.array(values) for part in columns for values in part]
             self.cv_results_["target_test_score"] = means
         self.best_index_, self.best_score_, self.best_p_, self.best_C_ = best

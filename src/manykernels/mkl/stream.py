@@ -28,9 +28,9 @@ EVALUATED_ROWS = 1000
 
 
 def learns_online(estimator: Any) -> bool:
-    """Whether `partial_fit` is there, as scikit-learn's `available_if` asks.
+    """Whether the estimator has `partial_fit`, for scikit-learn's `available_if`.
 
-    The error says why not: tools that try `hasattr` then find no `partial_fit`.
+    Raises with the reason: tools that try `hasattr` then find no `partial_fit`.
     """
     if reads_matrices(estimator.kernels):
         raise ValueError(
@@ -234,10 +234,10 @@ class OnlineStep:
     def _result(self) -> tuple[BlockModel, SupportLabels]:
         """The model on its support rows, in order of arrival."""
         stream, support = self.stream, self.stream.support
-        found = stream.model()
-        total = float(found.weights.sum())
+        solution = stream.model()
+        total = float(solution.weights.sum())
         kernels = self.kernels.take(support, matrices=False)
-        model = BlockModel(kernels, total * found.coef, found.weights / total)
+        model = BlockModel(kernels, total * solution.coef, solution.weights / total)
         square_norms = (total / stream.norm.q) ** 2 * stream.square_norms
         labels = self.labels.take(support)
         return model, SupportLabels(labels.target, labels.weight, square_norms)

@@ -223,9 +223,9 @@ class MKLSurvival(MKLEstimator):
         """
         return self._evaluate(X, "block_scores")[..., 0]
 
-    def _store_model(self, data: FitData, found: Expansion) -> Any:
+    def _store_model(self, data: FitData, solution: Expansion) -> Any:
         self.intercept_ = float(data.targets.intercept)
-        return super()._store_model(data, found)
+        return super()._store_model(data, solution)
 
     def _restored(self) -> None:
         one = self._model.coef.shape[1] == 1 and self._model.weights.ndim == 1

@@ -175,10 +175,10 @@ class Values(Targets):
         # One target is scored as a vector: some metrics take no column.
         if self.per_target or self.n_outputs == 1:
             pairs = list(zip(self.values.T, predicted.T, strict=True))
-        found = [
+        scores_by_target = [
             score_predictions(scoring, PredictedValues(p), y, weight) for y, p in pairs
         ]
-        return np.array(found)
+        return np.array(scores_by_target)
 
     def score_of(self, scores: np.ndarray) -> float:
         predicted = scores.reshape(len(scores), -1) + self.intercept

@@ -62,13 +62,13 @@ class DeviceModel:
         rows, weights = self.support.rows, self.model.weights
         new = rows.new_rows(kernels, X)
         parts = rows.parts(slice(0, new[0].values.shape[0]))
-        found = [self._part(new, weights, part) for part in parts]
-        return np.concatenate([np.empty((0, self.coef.shape[1])), *found])
+        scores = [self._part(new, weights, part) for part in parts]
+        return np.concatenate([np.empty((0, self.coef.shape[1])), *scores])
 
     def block_scores(self, X: Any, block_bytes: int) -> Array:
         """Each kernel's part of the scores, shape (rows, kernels, outputs)."""
-        found: Array = self.whole.block_scores(X, block_bytes)
-        return found
+        parts: Array = self.whole.block_scores(X, block_bytes)
+        return parts
 
     def _part(self, new: list[RowGroup], weights: Array, rows: slice) -> Array:
         """Of some of the new rows; weights of their own, where outputs have them."""
@@ -84,11 +84,11 @@ class DeviceModel:
         self, new: list[RowGroup], weights: Array, rows: slice, coef: DeviceArray
     ) -> Array:
         tile = self.support.rows.against(new, weights, rows, EVERY)
-        found = self.device.get(self.device.precisely(tile) @ coef)
-        return np.asarray(found, np.float64)
+        scores = self.device.get(self.device.precisely(tile) @ coef)
+        return np.asarray(scores, np.float64)
 
     def _given_scores(self, matrices: list[Any]) -> Array:
-        """From kernel values of new rows that are there: (rows, training rows) each."""
+        """From kernel values on the device, (rows, training rows) for every kernel."""
         model, device = self.model, self.device
         support, total = device.put(np.asarray(model.kernels.support), np.int64), 0.0
         groups: list[Any] = list(model.kernels.groups)
@@ -106,11 +106,11 @@ class DeviceModel:
 
 
 def on_device(model: Any, device: Device) -> DeviceModel:
-    """The model there; its rows are kept for the next call, not in copies and files."""
+    """The model on a device; its rows stay for the next call, but not in copies."""
     ordinary = model.without_nugget
-    kept: SupportRows | None = vars(ordinary).get("there")
+    kept: SupportRows | None = vars(ordinary).get("device_rows")
     if kept is None or kept.device is not device:
-        kept = vars(ordinary)["there"] = SupportRows(ordinary, device)
+        kept = vars(ordinary)["device_rows"] = SupportRows(ordinary, device)
     return DeviceModel(model, kept)
 
 

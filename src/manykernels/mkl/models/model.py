@@ -59,7 +59,7 @@ class EvaluatedModel:
 
     @property
     def weights_at_new_rows(self) -> Array:
-        """Weights of the kernels in scores of new rows: there is nothing else."""
+        """Weights of the kernels in scores of new rows."""
         return self.weights
 
     @property
@@ -87,7 +87,7 @@ class EvaluatedModel:
 
     def __getstate__(self) -> dict[str, Any]:
         """The fields alone: what was prepared can be prepared again."""
-        prepared = ("used_kernels", "used_parts", "there")
+        prepared = ("used_kernels", "used_parts", "device_rows")
         return {key: vars(self)[key] for key in vars(self) if key not in prepared}
 
 
@@ -213,7 +213,7 @@ class FeatureModel(EvaluatedModel):
     ([[1.0, -1.0]], [[3.0, -3.0]])
     """
 
-    kernels: KernelSet  # without rows; its support says which rows had coefficients
+    kernels: KernelSet  # without rows; its support are the rows that had coefficients
     blocks: list[Array]  # (feature columns, outputs) for every kernel
     coef: Array  # (support rows, outputs)
     weights: Array  # (kernels,) or (outputs, kernels)
@@ -236,7 +236,7 @@ class FeatureModel(EvaluatedModel):
         with one_blas_thread():
             traffic = 16.0 * len(model.coef) * sum(columns)
             parts = in_slices(len(model.coef), traffic, work)
-        blocks = [np.asarray(sum(found)) for found in zip(*parts, strict=True)]
+        blocks = [np.asarray(sum(slices)) for slices in zip(*parts, strict=True)]
         return cls(model.kernels.without_rows(), blocks, model.coef, model.weights)
 
     def expansion(self, norm: LpGroupNorm) -> Expansion:
@@ -312,9 +312,9 @@ def bytes_at_a_time(limit: MemoryLimit, kept_bytes: int) -> int:
     return min(PREDICTION_BLOCK_BYTES, max(2**20, left // 4))
 
 
-def fitted_model(kernels: KernelSet, found: Expansion) -> Model:
+def fitted_model(kernels: KernelSet, solution: Expansion) -> Model:
     """The model of new rows, from a solution on the kernels' reference rows."""
-    model = BlockModel.from_expansion(kernels, found)
+    model = BlockModel.from_expansion(kernels, solution)
     return FeatureModel.from_rows(model) if kernels.is_explicit else model
 
 

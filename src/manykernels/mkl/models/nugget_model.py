@@ -34,7 +34,7 @@ from manykernels.solvers.problem import Expansion
 )
 @dataclass(frozen=True)
 class NuggetModel:
-    """scores(x) = sum_f weights_f scales_f sum_j k_f(x, x_j) coef_j: no nugget there.
+    """scores(x) = sum_f weights_f scales_f sum_j k_f(x, x_j) coef_j, without a nugget.
 
     To new rows it is the ordinary model that it holds. Coefficients and weights, with
     that of the nugget behind the others, are those of the problem that was solved.
@@ -47,12 +47,15 @@ class NuggetModel:
 
     @classmethod
     def from_expansion(
-        cls, kernels: KernelSet, nugget: Nugget, found: Expansion
+        cls, kernels: KernelSet, nugget: Nugget, solution: Expansion
     ) -> NuggetModel:
         """Keep the support rows of a solution on the kernels' reference rows."""
-        support = support_of(found.coef)
-        total = found.weights.sum(axis=-1)
-        coef, weights = total * found.coef[support], found.weights / total[..., None]
+        support = support_of(solution.coef)
+        total = solution.weights.sum(axis=-1)
+        coef, weights = (
+            total * solution.coef[support],
+            solution.weights / total[..., None],
+        )
         of_kernels = nugget.at_new_rows(weights)
         share = of_kernels.sum(axis=-1)
         if not np.all(share > 0.0):
