@@ -64,23 +64,6 @@ def test_gradient_is_a_subgradient_everywhere(scores: np.ndarray, seed: int) -> 
     assert np.all(loss.value(other, target) >= linear - 1e-9)
 
 
-@given(scores=tables, seed=seeds)
-def test_fenchel_young_equality_at_the_gradient(scores: np.ndarray, seed: int) -> None:
-    target = targets(scores, seed)
-    dual = -loss.gradient(scores, target)
-    total = loss.value(scores, target) + loss.conjugate(dual, target)
-    assert np.allclose(total, -np.sum(scores * dual, axis=1))
-
-
-@given(scores=tables, seed=seeds)
-def test_fenchel_young_inequality(scores: np.ndarray, seed: int) -> None:
-    target = targets(scores, seed)
-    draw = np.random.default_rng(seed).normal(size=scores.shape)
-    dual = loss.make_feasible(draw, target)
-    total = loss.value(scores, target) + loss.conjugate(dual, target)
-    assert np.all(total >= -np.sum(scores * dual, axis=1) - 1e-9)
-
-
 @given(dual=tables, seed=seeds)
 def test_make_feasible_is_feasible_and_idempotent(dual: np.ndarray, seed: int) -> None:
     target = targets(dual, seed)

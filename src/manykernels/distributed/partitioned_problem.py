@@ -27,7 +27,6 @@ from manykernels.solvers.problem import Expansion, Objective
 
 logger = logging.getLogger(__name__)
 
-PASSES_KEPT = 4  # whose sums stay in this process
 EQUAL_W_RTOL = 1e-12  # of points that differ by rounding alone
 
 
@@ -185,7 +184,7 @@ class PartitionLosses:
             if float(np.abs(known - w).max(initial=0.0)) <= size:
                 return sums
         sums = self.problem.sums(w)
-        self._passes = [*self._passes, (w.copy(), sums)][-PASSES_KEPT:]
+        self._passes = [*self._passes, (w.copy(), sums)][-4:]
         return sums
 
     def total(self, w: Array) -> float:

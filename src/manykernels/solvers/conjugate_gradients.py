@@ -7,6 +7,8 @@ from typing import Any
 
 from manykernels.device import DeviceArray, namespace, quotient
 
+MAX_PRODUCTS = 500  # for one system: rounding ends conjugate gradients before
+
 Pair = tuple[DeviceArray, DeviceArray]  # x and K x
 
 

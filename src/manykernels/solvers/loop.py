@@ -19,6 +19,7 @@ from manykernels.solvers.problem import Expansion, Problem
 
 State = dict[str, Any]  # numbers, text, arrays, and lists and dicts of them
 
+SAMPLE_START_TOL = 1e-2  # relative gap on sampled rows, which give first weights
 STALLED_SHARE = 0.9  # of an earlier gap: one above it is no progress
 
 

@@ -15,20 +15,18 @@ from manykernels.banks.device_kernels import EVERY, DeviceKernels
 from manykernels.base.arrays import Array, Index
 from manykernels.device import DeviceArray
 from manykernels.norms.group import p_norms
-from manykernels.solvers.conjugate_gradients import conjugate_gradients
+from manykernels.solvers.conjugate_gradients import MAX_PRODUCTS, conjugate_gradients
 from manykernels.solvers.loop import Iterate
 from manykernels.solvers.problem import Expansion
 from manykernels.solvers.regression.ridge_targets import TargetsInStep
 from manykernels.solvers.weight_newton import WeightSteps, with_secant
 
-MAX_RIDGE_PRODUCTS = 500  # for one solution
 UNSOLVED_TOL_SHARE = 0.05  # of the tolerance, that a solution may leave unsolved
 # Second derivatives may be rough: their error is the square of the residual's.
 MAX_CURVATURE_PRODUCTS, CURVATURE_RESIDUAL = 40, 0.1
 # Sweeps after which second derivatives are computed anew. A secant update in between
 # needs 1.5 to 2 times fewer products than computing them in every sweep.
 CURVATURE_SWEEPS = 6
-SWEEP_ARRAYS = 24  # of rows by targets that a sweep holds, beside eight per block
 
 
 class TargetSums(NamedTuple):
@@ -73,7 +71,8 @@ class GradientTargets(TargetsInStep):
         # A row per target: what belongs to some of them lies together.
         self.target = np.ascontiguousarray(problem.target.T)
         self.coef = np.zeros((problem.n_outputs, problem.n_rows))
-        numbers = 8 * problem.n_rows * (SWEEP_ARRAYS + 8 * kernels.n_blocks)
+        # A sweep holds 24 arrays of rows by targets, and eight for every block.
+        numbers = 8 * problem.n_rows * (24 + 8 * kernels.n_blocks)
         self.chunk = max(1, kernels.bytes_free // numbers)
 
     def _sweep(self, which: Index) -> None:
@@ -209,7 +208,7 @@ class TargetSystem:
             return self._dots(self.bound * rest, rest) <= goal * gain
 
         rest = sides - self.times(start)
-        return start + self._solve(rest, done, MAX_RIDGE_PRODUCTS)
+        return start + self._solve(rest, done, MAX_PRODUCTS)
 
     def curvature(self, products: DeviceArray) -> DeviceArray:
         """<K_f a, M^-1 K_g a> of all targets, from K_f a for every f."""

@@ -8,11 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from manykernels.base.arrays import Array
-from manykernels.solvers.loop import Callback, SolveResult
+from manykernels.solvers.loop import SAMPLE_START_TOL, Callback, SolveResult
 from manykernels.solvers.problem import Expansion, Problem
 from manykernels.solvers.regression.gradient_targets import GradientTargets
 from manykernels.solvers.regression.ridge import (
-    START_TOL,
     Ridge,
     few_threads,
     require_direct,
@@ -51,7 +50,7 @@ def solve_targets(
         earlier = [even if start is None else start.weights for start in starts]
         weights = np.stack([norm.normalize_weights(d) for d in earlier])
     elif sample is not None:
-        rough = replace(ridge, tol=max(ridge.tol, START_TOL))
+        rough = replace(ridge, tol=max(ridge.tol, SAMPLE_START_TOL))
         first = _solve_from(sample, weights, None, rough, None)
         weights = np.stack(
             [norm.normalize_weights(best.model.weights) for best in first.best]

@@ -19,6 +19,7 @@ from manykernels.base.arrays import Array
 from manykernels.base.machine import one_blas_thread
 from manykernels.base.stored import storable
 from manykernels.solvers.loop import (
+    SAMPLE_START_TOL,
     Iterate,
     IterativeSolver,
     Resumable,
@@ -34,7 +35,6 @@ from manykernels.solvers.weight_newton import WeightSteps
 
 START_STEP = 4  # one row in so many is in the sample that gives the first weights
 MIN_START_ROWS = 200  # in that sample
-START_TOL = 1e-2  # of the weights of the sample
 THREADED_ROWS = 3000  # from which on a factor is worth several BLAS threads
 MAX_FACTOR_ROWS = 10_000  # above which Cholesky factors take minutes
 
@@ -95,7 +95,7 @@ class Ridge(IterativeSolver):
         sample = sample_of(problem, self)
         if sample is None:
             return None
-        rough = replace(self, tol=max(self.tol, START_TOL))
+        rough = replace(self, tol=max(self.tol, SAMPLE_START_TOL))
         solution = rough.solve(sample, sample.zero()).model
         return Expansion(problem.zero().coef, solution.weights)
 

@@ -13,8 +13,7 @@ from manykernels.base.arrays import Array
 from manykernels.device import DeviceArray
 from manykernels.solvers.problem import Problem
 
-DEVICE_MATRICES = 3  # of rows by rows in float64 that a solution on a device holds
-PRODUCT_BYTES = 2**26  # of products K_f coef held at a time
+WORK_BYTES = 2**26  # of products K_f coef, or of factors, held at a time
 INDEFINITE = (
     "kernels must be positive semi-definite to solve the squared loss exactly, got a "
     "combined kernel with eigenvalues below -1 / C; pass dtype='float64' and "
@@ -77,7 +76,7 @@ class RidgeSystem:
         bank, (n_rows, n_outputs) = self.problem.bank, coef.shape
         squares = np.zeros(bank.n_blocks)
         curvature = np.zeros((bank.n_blocks, bank.n_blocks))
-        step = max(1, PRODUCT_BYTES // (8 * n_rows * bank.n_blocks))
+        step = max(1, WORK_BYTES // (8 * n_rows * bank.n_blocks))
         for start in range(0, n_outputs, step):
             part = coef[:, start : start + step]
             products = np.asarray(bank.block_scores(part), dtype=np.float64)
@@ -154,7 +153,8 @@ def ridge_system(problem: Problem, weights: Array) -> RidgeSystem:
     """Return the system on the bank's device, if that has float64 and memory for it."""
     kernels = problem.bank.on_device()
     if kernels is not None and kernels.device.precise == kernels.device.xp.float64:
-        if 8 * DEVICE_MATRICES * problem.n_rows**2 <= kernels.bytes_free:
+        # M, its factor and one more matrix of its size.
+        if 3 * 8 * problem.n_rows**2 <= kernels.bytes_free:
             return DeviceRidgeSystem(problem, weights, kernels)
     return RidgeSystem(problem, weights)
 

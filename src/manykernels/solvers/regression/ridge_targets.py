@@ -13,10 +13,12 @@ from manykernels.base.arrays import Array, Index
 from manykernels.solvers.loop import Best, Callback, Iterate, SolveResult
 from manykernels.solvers.problem import Problem
 from manykernels.solvers.regression.ridge import Ridge, certified_iterate
-from manykernels.solvers.regression.ridge_system import RidgeSolution, RidgeSystem
+from manykernels.solvers.regression.ridge_system import (
+    WORK_BYTES,
+    RidgeSolution,
+    RidgeSystem,
+)
 from manykernels.solvers.weight_newton import WeightSteps
-
-FACTOR_BYTES = 2**27  # of Cholesky factors held at a time
 
 
 class TargetsInStep(ABC):
@@ -81,7 +83,7 @@ class FactoredTargets(TargetsInStep):
     """A Cholesky factor for every target, in the processor's memory."""
 
     def _sweep(self, which: Index) -> None:
-        size = max(1, FACTOR_BYTES // (8 * self.problem.n_rows**2))
+        size = max(1, WORK_BYTES // (8 * self.problem.n_rows**2))
         solutions: list[RidgeSolution] = []
         for start in range(0, len(which), size):
             chunk = which[start : start + size]

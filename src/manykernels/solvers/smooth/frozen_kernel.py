@@ -17,8 +17,6 @@ from manykernels.losses.base import LinearMap
 # Kernels of up to as many rows are held in float64: twice the bytes of float32, and no
 # more passes over the bank for exact products.
 FLOAT64_ROWS = 8192
-# Share of the work of a stored kernel below which the blocks' products are better.
-BLOCK_WORK_SHARE = 0.5
 DampedProduct: TypeAlias = Callable[[float], LinearMap]
 
 
@@ -199,5 +197,6 @@ def holds_combined(bank: Bank) -> bool:
     >>> holds_combined(BlockBank([FeatureBlock(np.ones((9, 2)))]))
     False
     """
-    thin = bank.product_work < BLOCK_WORK_SHARE * bank.n_rows**2
+    # Products of thin blocks have to save half of the work to be faster.
+    thin = bank.product_work < 0.5 * bank.n_rows**2
     return bank.n_rows <= bank.max_combined_rows and not thin

@@ -13,13 +13,16 @@ from manykernels.base.arrays import Array, Index
 from manykernels.device import Device, DeviceArray, namespace
 from manykernels.losses.base import LinearMap
 from manykernels.norms.group import LpGroupNorm
-from manykernels.solvers.conjugate_gradients import Pair, conjugate_gradients
+from manykernels.solvers.conjugate_gradients import (
+    MAX_PRODUCTS,
+    Pair,
+    conjugate_gradients,
+)
 from manykernels.solvers.loop import relative_gap
 from manykernels.solvers.problem import Problem
 from manykernels.solvers.weight_newton import newton_weights
 
 MAX_FROZEN_STEPS = 50
-MAX_PRODUCTS = 250  # for one step
 # Relative residuals that end conjugate gradients, far from the solution and near it.
 LOOSE_RESIDUAL, TIGHT_RESIDUAL = 0.1, 1e-3
 LOST_GAIN_SHARE = 0.3  # of what a step has to gain, that a loose residual may lose

@@ -10,6 +10,7 @@ import numpy as np
 
 from manykernels.base.arrays import Array
 from manykernels.solvers.loop import (
+    SAMPLE_START_TOL,
     Iterate,
     IterativeSolver,
     Resumable,
@@ -36,7 +37,6 @@ FINEST_GOAL, FLOAT32_GOAL = 1e-15, 1e-8  # gaps that the two precisions can reac
 SLOW_SHARE = 0.25  # of the gap two rounds ago: above it weights take Newton's steps
 STALLED_ROUNDS = 12  # without a better gap, which end the search
 START_SAMPLE_ROWS = 1000  # that give large problems their first weights
-START_SAMPLE_TOL = 1e-2  # relative gap of that problem
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class TruncatedNewton(IterativeSolver):
         rng = np.random.default_rng(self.random_state)
         rows = np.sort(rng.permutation(problem.n_rows)[:START_SAMPLE_ROWS])
         part = problem.take(rows)
-        first = replace(self, tol=max(self.tol, START_SAMPLE_TOL)).solve(part)
+        first = replace(self, tol=max(self.tol, SAMPLE_START_TOL)).solve(part)
         found = require_whole(first).model
         coef = problem.zero().coef
         coef[rows] = found.coef
