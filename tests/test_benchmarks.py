@@ -198,7 +198,7 @@ def test_a_benchmark_depends_on_what_it_reaches(scripts):
         return {path.relative_to(ROOT).as_posix() for path in files}
 
     found = reached("mnist_large.py")
-    for name in ("solvers/auto", "hot/dual", "kernels/fitted", "mkl/classifier"):
+    for name in ("solvers/auto", "hot/dual", "kernels/kernel_set", "mkl/classifier"):
         assert f"src/manykernels/{name}.py" in found
     assert {"benchmarks/mnist_large.py", "benchmarks/common.py"} <= found
     for room in ("structured", "products", "compare", "report", "cli"):
