@@ -6,15 +6,15 @@ import gzip
 import io
 import os
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import NoReturn
 
 from manykernels.base.disk import read_whole, unpacked
 
 PathLike = str | os.PathLike[str]
+
+LineProblem = tuple[str, str, str]  # expected, got, advice
 
 N_COLUMNS = 10
 BLANK = "_"
@@ -223,45 +223,23 @@ def _read_sentence(lines: list[tuple[int, str]], name: str) -> Sentence:
     word_lines: list[int] = []
     ranges: list[tuple[int, str]] = []
     empty_nodes: list[tuple[int, str]] = []
-    fail = partial(_fail, name)
     for number, line in lines:
         if line.startswith("#"):
             comments.append(line)
             continue
         cells = line.split("\t")
-        if len(cells) != N_COLUMNS:
-            fail(
-                number,
-                f"{N_COLUMNS} columns separated by tabs",
-                f"{len(cells)} in {line[:40]!r}",
-                "separate the columns with single tabs",
-            )
-        position = cells[0]
-        if "-" in position:
-            first, _, last = position.partition("-")
-            whole = _is_number(first) and _is_number(last)
-            if not whole or not len(words) < int(first) <= int(last):
-                fail(
-                    number,
-                    f"a range of positions after {len(words)}",
-                    repr(position),
-                    "correct the first column",
-                )
-            ranges.append((int(first), line))
-        elif "." in position:
+        if problem := _problem(line, cells, len(words)):
+            raise _bad_line(name, number, problem)
+        if "-" in cells[0]:
+            ranges.append((int(cells[0].partition("-")[0]), line))
+        elif "." in cells[0]:
             empty_nodes.append((len(words), line))
-        elif position != str(len(words) + 1):
-            fail(
-                number,
-                f"position {len(words) + 1} in the first column",
-                repr(position),
-                "number the words 1, 2, ... and end every sentence with an empty line",
-            )
         else:
             words.append(cells)
             word_lines.append(number)
     if not words:
-        fail(lines[-1][0], "words after the comments", "none", "add them")
+        problem = ("words after the comments", "none", "add them")
+        raise _bad_line(name, lines[-1][0], problem)
     columns = [tuple(column) for column in zip(*words, strict=True)]
     _, forms, lemmas, upos, xpos, feats, _, deprels, deps, misc = columns
     return Sentence(
@@ -270,7 +248,7 @@ def _read_sentence(lines: list[tuple[int, str]], name: str) -> Sentence:
         upos,
         xpos,
         feats,
-        _read_heads(columns[6], word_lines, fail),
+        _read_heads(columns[6], word_lines, name),
         deprels,
         misc,
         tuple(comments),
@@ -280,8 +258,30 @@ def _read_sentence(lines: list[tuple[int, str]], name: str) -> Sentence:
     )
 
 
+def _problem(line: str, cells: list[str], n_words: int) -> LineProblem | None:
+    """What is expected of a line behind some words, what it is, and what to do."""
+    if len(cells) != N_COLUMNS:
+        got = f"{len(cells)} in {line[:40]!r}"
+        expected = f"{N_COLUMNS} columns separated by tabs"
+        return expected, got, "separate the columns with single tabs"
+    position = cells[0]
+    if "-" in position:
+        first, _, last = position.partition("-")
+        whole = _is_number(first) and _is_number(last)
+        if not whole or not n_words < int(first) <= int(last):
+            expected = f"a range of positions after {n_words}"
+            return expected, repr(position), "correct the first column"
+    elif "." not in position and position != str(n_words + 1):
+        return (
+            f"position {n_words + 1} in the first column",
+            repr(position),
+            "number the words 1, 2, ... and end every sentence with an empty line",
+        )
+    return None
+
+
 def _read_heads(
-    column: tuple[str, ...], lines: list[int], fail: Callable[..., NoReturn]
+    column: tuple[str, ...], lines: list[int], name: str
 ) -> tuple[int, ...] | None:
     """Positions of the heads; None if no word has one."""
     if all(cell == BLANK for cell in column):
@@ -289,17 +289,17 @@ def _read_heads(
     for i, cell in enumerate(column):
         inside = _is_number(cell) and int(cell) <= len(column)
         if not inside or int(cell) == i + 1:
-            fail(
-                lines[i],
-                f"the head of word {i + 1}, another position from 0 to {len(column)}",
-                repr(cell),
-                "correct the seventh column",
+            expected = (
+                f"the head of word {i + 1}, another position from 0 to {len(column)}"
             )
+            problem = (expected, repr(cell), "correct the seventh column")
+            raise _bad_line(name, lines[i], problem)
     return tuple(int(cell) for cell in column)
 
 
-def _fail(name: str, number: int, expected: str, got: str, advice: str) -> NoReturn:
-    raise ValueError(
+def _bad_line(name: str, number: int, problem: LineProblem) -> ValueError:
+    expected, got, advice = problem
+    return ValueError(
         f"expected {expected} in line {number} of {name}, got {got}; {advice}."
     )
 
