@@ -82,7 +82,7 @@ def test_large_cheap_stacks_wait(
 ) -> None:
     fitted = KernelSet.fit(kernels, X, dtype=dtype)
     assert isinstance(build_bank(fitted), GramBank)  # a small one
-    monkeypatch.setattr(build, "WAITING_BYTES", 0)
+    monkeypatch.setattr(build, "LARGE_BYTES", 0)
     assert type(build_bank(fitted, **options)) is kind
 
 
@@ -95,7 +95,7 @@ def test_fits_do_not_depend_on_it(
         model = mk.MKLClassifier(CHEAP, p=p, C=10, loss=loss, tol=1e-3, random_state=0)
         return model.set_params(storage=storage).fit(X, y)
 
-    monkeypatch.setattr(build, "WAITING_BYTES", 0)
+    monkeypatch.setattr(build, "LARGE_BYTES", 0)
     monkeypatch.setattr(ondemand, "PAIRS_BEFORE_STORING", patience)
     waited, stored = fit("auto"), fit("gram")
     assert waited.duality_gap_ <= 1e-3 * waited.objective_
@@ -106,7 +106,7 @@ def test_a_fit_that_may_be_resumed_waits_for_nothing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """When values are stored decides about last digits."""
-    monkeypatch.setattr(build, "WAITING_BYTES", 0)
+    monkeypatch.setattr(build, "LARGE_BYTES", 0)
     monkeypatch.setattr(build, "DeferredBank", None)  # would fail
     model = mk.MKLClassifier(CHEAP, random_state=0, checkpoint=tmp_path / "state")
     assert model.fit(X, y).duality_gap_ <= 1e-2 * model.objective_

@@ -31,10 +31,10 @@ from manykernels.kernels.feature_group import FeatureGroup
 from manykernels.kernels.kernel_set import Group
 from manykernels.kernels.matrices import GivenGroup
 
-LARGE_BYTES = 10**9  # of a Gram stack, above which explicit features are preferred
-# Of a Gram stack, below which it is stored at once: with 3,000 MNIST images and twelve
-# kernels (430 MB) waiting takes 1.7 times as long, with 4,000 of them it breaks even.
-WAITING_BYTES = 512 << 20
+# Of a Gram stack, above which explicit features are preferred, and values that are cheap
+# to compute are stored only where they are asked for often: with 3,000 MNIST images and
+# twelve kernels (0.7 GB) waiting takes 1.7 times as long, with 4,000 it breaks even.
+LARGE_BYTES = 10**9
 
 # What a kernel value costs in nanoseconds on one core, measured with 3,000 rows: orders
 # of magnitude that choose between ways of storing. They are constants, so that the same
@@ -197,10 +197,10 @@ def waiting_pays(kernels: KernelSet) -> bool:
     With symmetry values are computed in half the time, so that to store them must take
     most of the other half. Only kernels that are combined in one pass are that cheap.
     """
-    pair_bytes = kernels.n_kernels * kernels.dtype.itemsize
-    if pair_bytes * kernels.n_reference**2 < WAITING_BYTES:
+    if gram_bytes(kernels) <= LARGE_BYTES:
         return False
-    cheap = STORE_NS * pair_bytes > 0.4 * pair_ns(kernels)
+    stored = STORE_NS * kernels.n_kernels * kernels.dtype.itemsize
+    cheap = stored > 0.4 * pair_ns(kernels)
     return cheap and all(map(kernels.is_fused, kernels.groups))
 
 
