@@ -31,9 +31,9 @@ from manykernels.kernels.feature_group import FeatureGroup
 from manykernels.kernels.kernel_set import Group
 from manykernels.kernels.matrices import GivenGroup
 
-# Of a Gram stack, above which explicit features are preferred, and values that are cheap
-# to compute are stored only where they are asked for often: with 3,000 MNIST images and
-# twelve kernels (0.7 GB) waiting takes 1.7 times as long, with 4,000 it breaks even.
+# Of a Gram stack, above which explicit features are preferred, and values that are
+# cheap to compute are stored only where they are asked for often. With 3,000 MNIST
+# images and twelve kernels (0.7 GB) waiting takes 1.7 times as long, with 4,000 half.
 LARGE_BYTES = 10**9
 
 # What a kernel value costs in nanoseconds on one core, measured with 3,000 rows: orders
