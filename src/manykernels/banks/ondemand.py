@@ -18,9 +18,9 @@ from manykernels.kernels.pairwise import symmetric_tiles
 # tiles leave the caches. As many columns as TILE_ROWS are not worth a second thread.
 TILE_ROWS = 512
 TILE_COLUMNS = 1024
-# Values are stored once this share of all pairs has been computed. Fits of 4,000 to 6,000
-# MNIST images ask for 1.2 to 1.7 times all pairs, and take half to a third of the time
-# of fits that store them first; those that ask for more need them many times.
+# Values are stored once this share of all pairs has been computed. Fits of 4,000 to
+# 6,000 MNIST images ask for 1.2 to 1.7 times all pairs, and take half to a third of the
+# time of fits that store them first; those that ask for more need them many times.
 PAIRS_BEFORE_STORING = 2.5
 
 Item = TypeVar("Item")
