@@ -222,3 +222,20 @@ def test_overflow_is_not_taken_for_missing_numbers():
     huge = {"a": TABLE * 1e100}
     with np.errstate(over="ignore"), pytest.raises(ValueError, match="an overflow in"):
         model.predict(huge)
+
+
+def test_a_table_is_scaled_once_in_a_fit_and_once_in_a_prediction():
+    sizes = []
+
+    class Counting(StandardScaler):
+        def transform(self, X):
+            sizes.append(len(X))
+            return super().transform(X)
+
+    y = TABLE[:, 0] > np.median(TABLE[:, 0])
+    for X in (TABLE, {"a": TABLE}):
+        sizes.clear()
+        model = mk.MKLClassifier("linear", scale=Counting(), random_state=0).fit(X, y)
+        assert sizes == [len(y)]
+        model.predict(X)
+        assert sizes == [len(y), len(y)]
