@@ -60,7 +60,6 @@ Callback = Callable[[Epoch], object]
 # Errors of code that follows a state which no search has written.
 BAD_STATE_ERRORS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 MAX_STATE_VALUE = 1e100  # squares of larger numbers are no numbers
-OBJECTIVE_RTOL = 1e-4  # a smaller improvement counts as none
 
 
 class SearchRounds(Protocol):
@@ -218,9 +217,8 @@ class Best:
         if patience is None or len(self.history) <= patience:
             return False
         values = [line.objective for line in self.history]
-        return min(values[-patience:]) > (1.0 - OBJECTIVE_RTOL) * min(
-            values[:-patience]
-        )
+        best = min(values[:-patience])
+        return min(values[-patience:]) > (1.0 - 1e-4) * best  # less is no improvement
 
     def result(self, tol: float, stopped: bool) -> SolveResult:
         """What a solver returns."""

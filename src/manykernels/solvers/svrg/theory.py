@@ -20,8 +20,6 @@ from manykernels.solvers.problem import Expansion, Problem
 from manykernels.solvers.smooth.frozen_kernel import FrozenKernel
 from manykernels.solvers.svrg.epoch import block_source, importance, run_epoch
 
-LEAST_BLOCK_WEIGHT = 1e-12  # of a block that has vanished: it stays where it is
-
 
 @dataclass(frozen=True)
 class Blocks:
@@ -88,7 +86,7 @@ class BlockEpochs(Resumable):
 
     def _descend(self, old: Blocks) -> tuple[Blocks, int]:
         """Lines 3 to 15; returns the new blocks and the number of steps."""
-        weights = np.maximum(self.weights, LEAST_BLOCK_WEIGHT)
+        weights = np.maximum(self.weights, 1e-12)  # vanished blocks stay as they are
         rule = self._rule(weights)
         gradient = self.problem.loss.gradient(old.total, self.problem.target)
         dual = -self.problem.bound[:, None] * gradient
