@@ -23,6 +23,7 @@ from manykernels.solvers.loop import (
     Iterate,
     IterativeSolver,
     Resumable,
+    run,
 )
 from manykernels.solvers.problem import Expansion, Problem
 from manykernels.solvers.regression.ridge_system import (
@@ -95,9 +96,10 @@ class Ridge(IterativeSolver):
         sample = sample_of(problem, self)
         if sample is None:
             return None
-        rough = replace(self, tol=max(self.tol, SAMPLE_START_TOL))
-        solution = rough.solve(sample, sample.zero()).model
-        return Expansion(problem.zero().coef, solution.weights)
+        zero, tol = sample.zero(), max(self.tol, SAMPLE_START_TOL)
+        with few_threads(sample.n_rows):
+            found = run(RidgeRounds(sample, zero, self.max_iter), zero, tol=tol)
+        return Expansion(problem.zero().coef, found.model.weights)
 
 
 def sample_of(problem: Problem, ridge: Ridge) -> Problem | None:
