@@ -23,7 +23,8 @@ from manykernels.kernels import (
     Precomputed,
 )
 from manykernels.kernels.grammar import BUILT_IN_KERNELS
-from manykernels.kernels.widths import distance_quantile, row_copies, spread_rows
+from manykernels.kernels.kernel_set import row_copies
+from manykernels.kernels.widths import distance_quantile, spread_rows
 
 rng = np.random.default_rng(3)
 ROWS = rng.gamma(1.0, size=(18, 3)).round(2)

@@ -268,7 +268,7 @@ def _announce(kernels: KernelSet, kind: str, half: bool, allowed: int) -> None:
 
 def _gram_bank(kernels: KernelSet) -> GramBank:
     """Every value, where it lies or copied; there is memory for them."""
-    given = kernels.stack_as_given()
+    given = kernels.stack_as_given() if kernels.are_given else None
     if given is not None:
         stack, factors = given
         stack = stack.transpose(0, 2, 1)

@@ -12,7 +12,7 @@ from manykernels.banks.base import Bank, support_of
 from manykernels.base.arrays import Array, Index, Values
 from manykernels.base.machine import available_threads, one_blas_thread
 from manykernels.kernels import KernelSet
-from manykernels.kernels.pairwise import symmetric_tiles
+from manykernels.kernels.kernel_values import symmetric_tiles
 
 # Inner products of a tile are matrix-matrix, and fast where both sides are long; larger
 # tiles leave the caches. As many columns as TILE_ROWS are not worth a second thread.

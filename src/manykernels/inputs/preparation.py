@@ -36,7 +36,8 @@ from manykernels.inputs.scaling import (
     require_plain,
 )
 from manykernels.inputs.view_table import JoinedTable
-from manykernels.kernels.widths import distance_quantile, inverse, row_copies
+from manykernels.kernels.kernel_set import row_copies
+from manykernels.kernels.widths import distance_quantile, inverse
 
 MISSING_STRATEGIES = ("rescale", "zero", "complete", "refuse")
 

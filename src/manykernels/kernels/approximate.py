@@ -29,7 +29,7 @@ from manykernels.base.stored import (
 from manykernels.device import HOST, Device, DeviceArray, quotient
 from manykernels.device.base import EXPONENTIAL, Curve
 from manykernels.device.host_views import DeviceTable
-from manykernels.kernels.base import DEFAULT_RANK, Kernel
+from manykernels.kernels.base import DEFAULT_RANK, Kernel, inverse_roots
 from manykernels.kernels.columns import count_columns, row_factors
 from manykernels.kernels.feature_group import (
     FeatureGroup,
@@ -39,7 +39,6 @@ from manykernels.kernels.feature_group import (
 from manykernels.kernels.landmarks import draw_landmarks
 from manykernels.kernels.pairwise import (
     KERNEL_BLOCK_BYTES,
-    inverse_roots,
 )
 
 if TYPE_CHECKING:

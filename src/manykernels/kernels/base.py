@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
+import scipy.sparse as sp
 
 from manykernels.base.arrays import Values
 from manykernels.base.quoted import quoted
@@ -19,10 +20,14 @@ from manykernels.kernels.columns import (
     plain_columns,
     write_columns,
 )
-from manykernels.kernels.widths import Widths, read_width
 
 Normalize: TypeAlias = Literal["diagonal", "trace"] | None
 Approximate: TypeAlias = Literal["nystroem", "random_features"] | None
+
+# A number from the training values and how many copies each row stands for.
+WidthRule: TypeAlias = Callable[[Any, Values], float]
+# For every parameter that is a width, the words that it may be and their rules.
+Widths: TypeAlias = Mapping[str, Mapping[str, WidthRule]]
 
 SHARED_FIELDS = ("columns", "name", "normalize", "center", "approximate", "rank")
 APPROXIMATIONS = ("nystroem", "random_features")
@@ -109,6 +114,8 @@ class Kernel:
     nonnegative: ClassVar[bool] = False
     accepts_sparse: ClassVar[bool] = False
     check_psd: ClassVar[bool] = False
+    # Of one kernel: k(x, y) = <phi(x), phi(y)> with a phi that can be written down.
+    has_features: ClassVar[bool]
 
     def __post_init__(self) -> None:
         # Kernels are frozen, so that fits and sets can share them.
@@ -133,6 +140,8 @@ class Kernel:
             )
         if self.approximate is not None or self.rank is not None:
             _check_approximation(self)
+        phi = self.explicit or self.approximate is not None
+        object.__setattr__(self, "has_features", phi)
         for name, rules in self.widths.items():
             read_width(getattr(self, name), tuple(rules), f"{name} of {self.kind}")
 
@@ -177,11 +186,6 @@ class Kernel:
         Such kernels are computed in one pass over a tile of inner products.
         """
         return None
-
-    @property
-    def has_features(self) -> bool:
-        """Whether k(x, y) = <phi(x), phi(y)> with a phi that can be written down."""
-        return self.explicit or self.approximate is not None
 
     @property
     def label(self) -> str:
@@ -301,6 +305,58 @@ def unique_names(labels: Sequence[str]) -> list[str]:
             name = f"{head}#{count}{at}{where}"
         names.append(name)
     return names
+
+
+def read_width(
+    value: Any, words: tuple[str, ...], what: str
+) -> tuple[float, str | None]:
+    """Return the factor and the word of a number, of "scale", or of "0.1*scale".
+
+    >>> read_width("0.1*scale", ("scale", "median"), "gamma of rbf")
+    (0.1, 'scale')
+    >>> read_width(0.5, ("scale", "median"), "gamma of rbf")
+    (0.5, None)
+    """
+    factor, word = value, None
+    if isinstance(value, str):
+        number, star, word = value.rpartition("*")
+        try:
+            factor = float(number) if star else 1.0
+        except ValueError:
+            factor = np.nan
+        word = word.strip()
+    is_number = isinstance(factor, Real) and not isinstance(factor, bool)
+    # A whole number may be too large for a float.
+    in_range = is_number and 0 < factor <= np.finfo(float).max
+    if not in_range or word not in (None, *words):
+        raise ValueError(
+            f"{what} must be a positive number, {' or '.join(map(repr, words))}, or a "
+            f"multiple such as '0.1*{words[0]}', got {value!r}; choose one of these."
+        )
+    return factor, word
+
+
+def inverse_variance(values: Any, copies: Values) -> float:
+    """Return 1 / (n_features * variance over all entries), as scikit-learn's SVC."""
+    n_columns = values.shape[1]
+    shares = copies / (copies.sum() * n_columns)
+    if sp.issparse(values):
+        entries = values.tocoo()
+        weights, data = shares[entries.coords[0]], entries.data.astype(np.float64)
+        mean = weights @ data
+        variance = weights @ np.square(data) - mean**2
+    elif (copies == copies[0]).all():
+        variance = np.var(values, dtype=np.float64)
+    else:
+        mean = shares @ values.sum(axis=1, dtype=np.float64)
+        variance = shares @ np.square(values - mean).sum(axis=1, dtype=np.float64)
+    return 1.0 / (n_columns * float(variance)) if variance > 0 else 1.0
+
+
+def inverse_roots(squares: Values, floor: float = 0.0) -> Values:
+    """Return 1 / sqrt(s), and 0 where s is not above the floor."""
+    roots = np.sqrt(np.where(squares > floor, squares, 0.0))
+    return np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
 
 
 def require_finite(block: Values, name: str) -> None:

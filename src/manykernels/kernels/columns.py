@@ -126,7 +126,19 @@ def select_columns(
     else:
         index = []
         for item in items:
-            index += _from_item(item, n, names, views)
+            if isinstance(item, str):
+                known = item in views
+                index += views[item] if known else _from_name(item, names, views)
+            elif isinstance(item, slice):
+                index += range(n)[item]
+            elif (
+                isinstance(item, int | np.integer)
+                and not isinstance(item, bool)
+                and -n <= item < n
+            ):
+                index.append(int(item) % n)
+            else:
+                raise _not_a_position(item, n)
     # A kernel on no column would be constant without being called so.
     if len(index) == 0:
         raise ValueError(
@@ -136,24 +148,15 @@ def select_columns(
     return np.asarray(index, dtype=np.intp)
 
 
-def _from_item(
-    item: Any, n: int, names: Sequence[str] | None, views: Mapping[str, range]
-) -> Sequence[int]:
-    if isinstance(item, str):
-        return views[item] if item in views else _from_name(item, names, views)
-    if isinstance(item, slice):
-        return range(n)[item]
+def _not_a_position(item: Any, n: int) -> Exception:
     if isinstance(item, bool | np.bool_) or not isinstance(item, int | np.integer):
-        raise TypeError(
+        return TypeError(
             f"columns must be all indices and names or all booleans, got {item!r} "
             f"among them; use one sort."
         )
-    if not -n <= item < n:
-        raise ValueError(
-            f"column index must be between {-n} and {n - 1}, got {item}; X has {n} "
-            f"columns."
-        )
-    return [int(item) % n]
+    return ValueError(
+        f"column index must be between {-n} and {n - 1}, got {item}; X has {n} columns."
+    )
 
 
 def _from_name(
@@ -322,12 +325,24 @@ def write_columns(columns: Any) -> str:
             f"a column selector function cannot be written as text, got {columns!r}; "
             f"use names or indices."
         )
-    if isinstance(columns, tuple):
-        return _write_runs(columns)
     if isinstance(columns, slice):
         ends = [columns.start, columns.stop]
         ends += [] if columns.step is None else [columns.step]
         return ":".join("" if end is None else write_columns(end) for end in ends)
+    if isinstance(columns, tuple):
+        if columns and isinstance(columns[0], bool):
+            columns = np.flatnonzero(columns).tolist()
+        runs: list[list[Any]] = []  # consecutive columns are written as a range
+        for item in columns:
+            last = runs[-1][1] if runs else None
+            if isinstance(item, int) and isinstance(last, int) and 0 < item == last + 1:
+                runs[-1][1] = item
+            else:
+                runs.append([item, item])
+        parts: list[str] = []
+        for first, last in runs:
+            parts.append(write_columns(first) if first == last else f"{first}-{last}")
+        return "+".join(parts)
     if not isinstance(columns, str):
         return str(columns)
     # A column named "3" is not the column at position 3.
@@ -335,23 +350,6 @@ def write_columns(columns: Any) -> str:
     everything = is_number or columns != columns.strip()
     unsafe = ESCAPED_OR_PLAIN if everything else ESCAPED_OR_SPECIAL
     return unsafe.sub(_percent_code, columns)
-
-
-def _write_runs(columns: Sequence[Any]) -> str:
-    """Write several columns, consecutive ones as a range."""
-    if columns and isinstance(columns[0], bool):
-        columns = np.flatnonzero(columns).tolist()
-    runs: list[list[Any]] = []
-    for item in columns:
-        last = runs[-1][1] if runs else None
-        if isinstance(item, int) and isinstance(last, int) and 0 < item == last + 1:
-            runs[-1][1] = item
-        else:
-            runs.append([item, item])
-    return "+".join(
-        write_columns(first) if first == last else f"{first}-{last}"
-        for first, last in runs
-    )
 
 
 def escape(text: str) -> str:

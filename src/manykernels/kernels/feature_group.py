@@ -23,7 +23,12 @@ from manykernels.base.stored import (
 )
 from manykernels.base.tables import table_columns
 from manykernels.device.base import EXPONENTIAL
-from manykernels.kernels.base import Kernel, require_nonnegative, require_range
+from manykernels.kernels.base import (
+    Kernel,
+    inverse_roots,
+    require_nonnegative,
+    require_range,
+)
 from manykernels.kernels.columns import (
     count_columns,
     row_factors,
@@ -32,7 +37,6 @@ from manykernels.kernels.columns import (
 from manykernels.kernels.pairwise import (
     PAIRWISE,
     derive,
-    inverse_roots,
     row_sums,
     scale_rows,
 )

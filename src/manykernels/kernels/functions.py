@@ -17,14 +17,14 @@ from manykernels.kernels.base import (
     VALUE_RTOL,
     InnerProductCurve,
     Kernel,
+    Widths,
+    inverse_variance,
     require_finite,
 )
 from manykernels.kernels.widths import (
-    Widths,
     inverse,
     inverse_columns,
     inverse_median,
-    inverse_variance,
     low_distance,
     spread_rows,
 )

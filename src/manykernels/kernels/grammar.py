@@ -258,41 +258,38 @@ def _parse_columns(where: str, text: str) -> Columns:
             f"instance rbf@0-13 or rbf@age+pixel*, and a '+' inside a name as %2B."
         )
     for part in parts:
-        columns += _parse_column(part, text)
+        if INTEGER.fullmatch(part):
+            columns.append(int(part))
+        elif ends := COLUMN_RANGE.fullmatch(part):
+            first, last = int(ends[1]), int(ends[2])
+            if last < first:
+                raise ValueError(
+                    f"a range of columns must go upwards, got {quoted(part)} in "
+                    f"{quoted(text)}; write {last}-{first}."
+                )
+            if last - first >= MAX_RANGE_COLUMNS:
+                raise ValueError(
+                    f"a range of columns must hold at most {MAX_RANGE_COLUMNS}, got "
+                    f"{quoted(part)} in {quoted(text)}; correct it, or write a slice "
+                    "such as 0:14."
+                )
+            columns += range(first, last + 1)
+        else:
+            columns.append(_parse_slice(part, text) if ":" in part else unescape(part))
     if len(parts) == len(columns) == 1 and not COLUMN_RANGE.fullmatch(parts[0]):
         return columns[0]  # type: ignore[no-any-return]
     for k, column in enumerate(columns):
         # A slice of names among others is a column of a view: "mrna:age+mrna:dose".
         if isinstance(column, slice):
-            ends = column.start, column.stop
-            if column.step is not None or {*map(type, ends)} != {str}:
+            named = column.start, column.stop
+            if column.step is not None or {*map(type, named)} != {str}:
                 raise ValueError(
                     f"a slice of columns must stand alone, got {quoted(text)}; write a "
                     "range such as 0-13 to join it with others, and ':' and '+' inside "
                     "a name as %3A and %2B."
                 )
-            columns[k] = ":".join(ends)
+            columns[k] = ":".join(named)
     return tuple(columns)
-
-
-def _parse_column(part: str, text: str) -> list[Any]:
-    if INTEGER.fullmatch(part):
-        return [int(part)]
-    if ends := COLUMN_RANGE.fullmatch(part):
-        first, last = int(ends[1]), int(ends[2])
-        if last < first:
-            raise ValueError(
-                f"a range of columns must go upwards, got {quoted(part)} in "
-                f"{quoted(text)}; write {last}-{first}."
-            )
-        if last - first >= MAX_RANGE_COLUMNS:
-            raise ValueError(
-                f"a range of columns must hold at most {MAX_RANGE_COLUMNS}, got "
-                f"{quoted(part)} in {quoted(text)}; correct it, or write a slice such "
-                "as 0:14."
-            )
-        return list(range(first, last + 1))
-    return [_parse_slice(part, text)] if ":" in part else [unescape(part)]
 
 
 def _parse_slice(part: str, text: str) -> slice:

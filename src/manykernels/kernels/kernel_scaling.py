@@ -21,11 +21,10 @@ from manykernels.kernels.approximate import (
     Whitening,
     landmark_matrix,
 )
-from manykernels.kernels.base import VALUE_RTOL, Kernel, require_range
+from manykernels.kernels.base import VALUE_RTOL, Kernel, inverse_roots, require_range
 from manykernels.kernels.matrices import gather
 from manykernels.kernels.pairwise import (
     KERNEL_BLOCK_BYTES,
-    inverse_roots,
     make_symmetric,
     row_blocks,
 )
@@ -221,11 +220,12 @@ class Scaling:
                 f"kernel {name!r} needs k(x, x) >= 0 for normalize='diagonal', got "
                 f"{float(diagonal.min()):.4g}; use normalize='trace' or another kernel."
             )
+        centered = diagonal
         if self.means is not None:
             self.total = float(shares @ self.means)
             self.noise = CENTERED_RTOL * float(diagonal.max())
+            centered = self.centered(diagonal, self.means)
         # A kernel that vanishes on all rows would divide by zero below.
-        centered = self.centered(diagonal, self.means)
         if not (centered > self.noise).any():
             centering = " after centering" if kernel.center else ""
             raise ValueError(

@@ -35,7 +35,6 @@ from manykernels.kernels.matrices import (
     fit_given,
     read_stack,
 )
-from manykernels.kernels.widths import row_copies
 
 # All evaluate raw blocks between `reference` rows, or of `new` rows against `rows`.
 Group: TypeAlias = FeatureGroup | GivenGroup | MappedGroup
@@ -131,25 +130,24 @@ class KernelSet(KernelValues):
             Where features of approximate kernels are computed, and stay.
         """
         kernels, precision = list(kernels), _check_options(kernels, dtype, psd)
-        if kernels[0].family == "given":
-            matrices = read_stack(X)
-            n_columns, n_train = len(matrices), len(matrices[0])
-            copies = row_copies(sample_weight, n_train)
-            kernels, names, given = fit_given(
-                kernels, matrices, feature_names, copies, precision
+        given = kernels[0].family == "given"
+        X = read_stack(X) if given else as_table(X)
+        n_train, n_columns = (len(X[0]), len(X)) if given else map(int, X.shape)
+        copies = row_copies(sample_weight, n_train)
+        groups: list[Group] = []
+        if given:
+            kernels, names, matrices = fit_given(
+                kernels, X, feature_names, copies, precision
             )
-            blank: list[Any] = [None] * len(kernels)
-            fitted = cls(kernels, names, [*given], blank, n_columns, n_train, precision)
-            for group in given:
-                fit_scalings(fitted, group, copies, None)
+            groups += matrices
         else:
-            X = as_table(X)
-            n_train, n_columns = map(int, X.shape)
-            copies = row_copies(sample_weight, n_train)
             names = unique_names(list(map(attrgetter("label"), kernels)))
-            # Kernels are resolved, and constants filled in, one group after the other.
-            blank = [None] * len(kernels)
-            fitted = cls(kernels, names, [], blank, n_columns, n_train, precision)
+        # Kernels are resolved, and constants filled in, one group after the other.
+        blank: list[Any] = [None] * len(kernels)
+        fitted = cls(kernels, names, groups, blank, n_columns, n_train, precision)
+        for group in groups:
+            fit_scalings(fitted, group, copies, None)
+        if not given:
             rng = np.random.default_rng(random_state)
             for columns, members in shared_columns(kernels, X, feature_names):
                 fitted._fit_group(columns, members, X, copies, rng, device)
@@ -157,7 +155,7 @@ class KernelSet(KernelValues):
             # Threads of BLAS cost more than they bring on samples of 256 rows.
             with one_blas_thread():
                 make_psd(fitted, psd, copies)
-        return fitted
+        return replace(fitted)  # now complete, with its facts
 
     def _fit_group(
         self,
@@ -206,7 +204,7 @@ class KernelSet(KernelValues):
                 groups.append(group.forget(support))
                 continue
             # Constants of a group that keeps all rows keep all their entries, too.
-            keep_all = any(map(self.needs_all, group.members))
+            keep_all = not self.needs_all.isdisjoint(group.members)
             groups.append(group.take(index, support, keep_all))
             for f in group.members:
                 if not groups[-1].full:
@@ -269,10 +267,10 @@ class KernelSet(KernelValues):
                 "matrices; fit on one stack that holds all the rows."
             )
         # Means over the training rows and projections would change with every row.
-        stuck = [self.names[f] for f in range(self.n_kernels) if self.needs_all(f)]
-        if stuck:
+        if self.needs_all:
+            stuck = self.names[min(self.needs_all)]
             raise ValueError(
-                f"rows cannot be added to centered or clipped kernels, got {stuck[0]!r}"
+                f"rows cannot be added to centered or clipped kernels, got {stuck!r}"
                 "; use center=False and psd='check' for data that arrives in parts."
             )
         if {len(group.rows) for group in self.groups} != {self.n_reference}:
@@ -297,7 +295,7 @@ class KernelSet(KernelValues):
 
         None where matrices lie apart, and where :meth:`matrices_as_given` is None.
         """
-        given = self.matrices_as_given() if self.are_given else None
+        given = self.matrices_as_given()
         stack = None if given is None else as_one_stack(given[0])
         return None if given is None or stack is None else (stack, given[1])
 
@@ -374,6 +372,30 @@ class KernelSet(KernelValues):
             return counts == {self.n_train}
         counts.add(len(group.rows))
         return counts in ({self.n_train if group.full else self.n_reference}, {0})
+
+
+def row_copies(sample_weight: Any, n_rows: int) -> Values:
+    """Return how many rows each row stands for, or its weight relative to the mean.
+
+    >>> row_copies([2, 0, 1], 3), row_copies([0.5, 1.5], 2)
+    (array([2., 0., 1.]), array([0.5, 1.5]))
+    """
+    if sample_weight is None:
+        return np.ones(n_rows)
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.shape != (n_rows,) or not (np.isfinite(weight) & (weight >= 0)).all():
+        raise ValueError(
+            f"sample_weight must hold one finite number >= 0 for each of the {n_rows} "
+            f"rows, got shape {weight.shape}; pass one weight per row."
+        )
+    if not weight.any():
+        raise ValueError(
+            "sample_weight must be positive for some row, got zeros only; leave it out."
+        )
+    if (weight == np.floor(weight)).all():
+        return weight
+    # Only ratios of fractions have a meaning: a typical row stands for one row.
+    return weight / weight[weight > 0].mean()
 
 
 def _check_options(kernels: Sequence[Kernel], dtype: Any, psd: Any) -> np.dtype[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
@@ -12,20 +13,19 @@ import scipy.sparse as sp
 
 from manykernels.base.arrays import Selection, Values
 from manykernels.base.tables import table_rows
-from manykernels.kernels.base import Kernel
+from manykernels.kernels.base import Kernel, inverse_roots
 from manykernels.kernels.columns import as_table
 from manykernels.kernels.feature_group import FeatureGroup
 from manykernels.kernels.kernel_scaling import RowScaling, Scaling
 from manykernels.kernels.matrices import GivenGroup, check_new_stack, read_stack
 from manykernels.kernels.pairwise import (
     KERNEL_BLOCK_BYTES,
+    KERNEL_TILE,
     FusedTile,
     in_both,
-    inverse_roots,
     make_symmetric,
     row_blocks,
     scale_rows,
-    symmetric_tiles,
 )
 
 if TYPE_CHECKING:
@@ -50,13 +50,33 @@ class KernelValues:
     support: Values | None = None
     n_kernels: int = field(init=False, repr=False, compare=False)
     n_reference: int = field(init=False, repr=False, compare=False)
+    # Whether new rows bring their values with all training rows.
     are_given: bool = field(init=False, repr=False, compare=False)
+    # Kernels whose constants of new rows need their values with all training rows.
+    needs_all: set[int] = field(init=False, repr=False, compare=False)
+    # Whether `features` gives explicit features.
+    is_explicit: bool = field(init=False, repr=False, compare=False)
+    # Whether every kernel has compact support, so that matrices are sparse.
+    is_sparse: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         self.n_kernels = len(self.kernels)
         self.n_reference = self.n_train if self.support is None else len(self.support)
-        # New rows then bring kernel values with all training rows.
         self.are_given = bool(self.groups) and isinstance(self.groups[0], GivenGroup)
+        self.needs_all, self.is_explicit, self.is_sparse = set(), True, True
+        if not all(self.scalings):
+            return  # constants are still missing
+        for group in self.groups:
+            for f in group.members:
+                kernel, scaling = self.kernels[f], self.scalings[f]
+                phi = kernel.has_features
+                if scaling.clip is not None or (kernel.center and not phi):
+                    self.needs_all.add(f)
+                # Centered features of sparse rows would fill the memory.
+                full = kernel.center and phi and sp.issparse(group.rows.values)
+                self.is_explicit &= phi and not full
+                exact = kernel.approximate is None and not kernel.center
+                self.is_sparse &= kernel.compact and exact and not scaling.clip
 
     # --- between reference rows -------------------------------------------------
 
@@ -163,9 +183,9 @@ class KernelValues:
         """Return values of the reference rows with themselves, (F, N), float64."""
         out = np.zeros((self.n_kernels, self.n_reference))
         for group in self.groups:
-            ids = self.ids(group, slice(0, self.n_reference))
             for f in group.members:
-                out[f] = self.scalings[f].diagonal[ids]
+                diagonal = self.scalings[f].diagonal
+                out[f] = diagonal[self.support] if group.full else diagonal
         return out
 
     def _diagonal(self, f: int, ids: Selection) -> Values:
@@ -265,7 +285,7 @@ class KernelValues:
     ) -> RowScaling:
         """Return the constants of new rows, perhaps from raw values with all rows."""
         kernel, scaling = self.kernels[f], self.scalings[f]
-        if block is None and self.needs_all(f):
+        if block is None and f in self.needs_all:
             return self._scaling_in_parts(group, f, rows)
         means = norms = clipped = None
         if scaling.direction is not None:
@@ -386,31 +406,6 @@ class KernelValues:
 
     # --- facts ------------------------------------------------------------------
 
-    @property
-    def is_explicit(self) -> bool:
-        """Whether :meth:`features` gives explicit features."""
-        for group in self.groups:
-            for f in group.members:
-                kernel = self.kernels[f]
-                would_fill = kernel.center and sp.issparse(group.rows.values)
-                if would_fill or not kernel.has_features:
-                    return False
-        return True
-
-    @property
-    def is_sparse(self) -> bool:
-        """Whether every kernel has compact support, so that matrices are sparse."""
-        for kernel, scaling in zip(self.kernels, self.scalings, strict=True):
-            mapped = kernel.approximate is not None
-            if not kernel.compact or kernel.center or mapped or scaling.clip:
-                return False
-        return True
-
-    def needs_all(self, f: int) -> bool:
-        """Whether new rows of a kernel need their values with all training rows."""
-        implicit = self.kernels[f].center and not self.kernels[f].has_features
-        return implicit or self.scalings[f].clip is not None
-
     def group_of(self, f: int) -> Group:
         """Return the group that evaluates kernel f."""
         return next(group for group in self.groups if f in group.members)
@@ -445,3 +440,10 @@ class KernelValues:
         """Whether the kernels of a group are computed in one pass over a tile."""
         # In single precision: a pass for every operation takes seven times longer.
         return self.has_curves(group) and group.rows.values.dtype == np.float32
+
+
+def symmetric_tiles(n: int, size: int = KERNEL_TILE) -> list[tuple[slice, slice]]:
+    """Return tiles on and above the diagonal of an n x n matrix."""
+    starts = range(0, n, size)
+    parts = map(slice, starts, [*starts[1:], n])
+    return list(combinations_with_replacement(parts, 2))

@@ -24,12 +24,12 @@ from manykernels.kernels.base import (
     VALUE_RTOL,
     Kernel,
     Normalize,
+    Widths,
     require_finite,
     require_nonnegative,
     unique_names,
 )
 from manykernels.kernels.columns import select_columns
-from manykernels.kernels.widths import Widths
 
 if TYPE_CHECKING:
     from manykernels.kernels.kernel_values import KernelValues

@@ -6,7 +6,6 @@ products serve Linear, Polynomial, Cosine, RBF and BSpline alike.
 
 from __future__ import annotations
 
-from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from sklearn.metrics.pairwise import additive_chi2_kernel
 
 from manykernels.base.arrays import Selection, Values
 from manykernels.hot.curves import add_values
+from manykernels.kernels.base import inverse_roots
 
 if TYPE_CHECKING:
     from manykernels.kernels.feature_group import FeatureGroup, TableRows
@@ -33,18 +33,6 @@ def row_blocks(n_rows: int, n_columns: int, itemsize: int, n_bytes: int) -> list
         return [slice(0, n_rows)]
     starts = range(0, n_rows, size)
     return list(map(slice, starts, [*starts[1:], n_rows]))
-
-
-def symmetric_tiles(n: int, size: int = KERNEL_TILE) -> list[tuple[slice, slice]]:
-    """Return tiles on and above the diagonal of an n x n matrix.
-
-    >>> symmetric_tiles(3, 2)
-    [(slice(0, 2, None), slice(0, 2, None)), (slice(0, 2, None), slice(2, 3, None)), \
-(slice(2, 3, None), slice(2, 3, None))]
-    """
-    starts = range(0, n, size)
-    parts = map(slice, starts, [*starts[1:], n])
-    return list(combinations_with_replacement(parts, 2))
 
 
 def in_both(
@@ -128,12 +116,6 @@ def make_symmetric(block: Values, diagonal: Values) -> None:
     below = np.tri(len(block), k=-1, dtype=bool)
     np.copyto(block, block.T.copy(), where=below)
     np.fill_diagonal(block, diagonal)
-
-
-def inverse_roots(squares: Values, floor: float = 0.0) -> Values:
-    """Return 1 / sqrt(s), and 0 where s is not above the floor."""
-    roots = np.sqrt(np.where(squares > floor, squares, 0.0))
-    return np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
 
 
 def scale_rows(phi: Any, factors: Values) -> Any:

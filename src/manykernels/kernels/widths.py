@@ -1,99 +1,20 @@
-"""Widths of kernels: numbers, or words that stand for a number from the training rows.
-
-A row with k copies counts as k rows.
-"""
+"""Widths of kernels from distances between training rows; a row's copies count."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from functools import partial
-from numbers import Real
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.spatial.distance import pdist
 
 from manykernels.base.arrays import Values
-
-# A number from the training values and how many copies each row stands for.
-WidthRule: TypeAlias = Callable[[Any, Values], float]
-# For every parameter that is a width, the words that it may be and their rules.
-Widths: TypeAlias = Mapping[str, Mapping[str, WidthRule]]
+from manykernels.kernels.base import WidthRule
 
 WIDTH_ROWS = 1000  # whose pairwise distances choose a width: half a million pairs
 # From so many columns on, distances from a matrix product are faster than pair by pair.
 PRODUCT_COLUMNS = 128
-
-
-def read_width(
-    value: Any, words: tuple[str, ...], what: str
-) -> tuple[float, str | None]:
-    """Return the factor and the word of a number, of "scale", or of "0.1*scale".
-
-    >>> read_width("0.1*scale", ("scale", "median"), "gamma of rbf")
-    (0.1, 'scale')
-    >>> read_width(0.5, ("scale", "median"), "gamma of rbf")
-    (0.5, None)
-    """
-    factor, word = value, None
-    if isinstance(value, str):
-        number, star, word = value.rpartition("*")
-        try:
-            factor = float(number) if star else 1.0
-        except ValueError:
-            factor = np.nan
-        word = word.strip()
-    is_number = isinstance(factor, Real) and not isinstance(factor, bool)
-    # A whole number may be too large for a float.
-    in_range = is_number and 0 < factor <= np.finfo(float).max
-    if not in_range or word not in (None, *words):
-        raise ValueError(
-            f"{what} must be a positive number, {' or '.join(map(repr, words))}, or a "
-            f"multiple such as '0.1*{words[0]}', got {value!r}; choose one of these."
-        )
-    return factor, word
-
-
-def row_copies(sample_weight: Any, n_rows: int) -> Values:
-    """Return how many rows each row stands for, or its weight relative to the mean.
-
-    >>> row_copies([2, 0, 1], 3), row_copies([0.5, 1.5], 2)
-    (array([2., 0., 1.]), array([0.5, 1.5]))
-    """
-    if sample_weight is None:
-        return np.ones(n_rows)
-    weight = np.asarray(sample_weight, dtype=np.float64)
-    if weight.shape != (n_rows,) or not (np.isfinite(weight) & (weight >= 0)).all():
-        raise ValueError(
-            f"sample_weight must hold one finite number >= 0 for each of the {n_rows} "
-            f"rows, got shape {weight.shape}; pass one weight per row."
-        )
-    if not weight.any():
-        raise ValueError(
-            "sample_weight must be positive for some row, got zeros only; leave it out."
-        )
-    if (weight == np.floor(weight)).all():
-        return weight
-    # Only ratios of fractions have a meaning: a typical row stands for one row.
-    return weight / weight[weight > 0].mean()
-
-
-def inverse_variance(values: Any, copies: Values) -> float:
-    """Return 1 / (n_features * variance over all entries), as scikit-learn's SVC."""
-    n_columns = values.shape[1]
-    shares = copies / (copies.sum() * n_columns)
-    if sp.issparse(values):
-        entries = values.tocoo()
-        weights, data = shares[entries.coords[0]], entries.data.astype(np.float64)
-        mean = weights @ data
-        variance = weights @ np.square(data) - mean**2
-    elif (copies == copies[0]).all():
-        variance = np.var(values, dtype=np.float64)
-    else:
-        mean = shares @ values.sum(axis=1, dtype=np.float64)
-        variance = shares @ np.square(values - mean).sum(axis=1, dtype=np.float64)
-    return 1.0 / (n_columns * float(variance)) if variance > 0 else 1.0
 
 
 def inverse_columns(values: Any, copies: Values) -> float:
