@@ -376,7 +376,7 @@ def require_range(values: Values, name: str, dtype: Any, family: str = "dot") ->
     """Raise if squares of rows, or k(x, x), leave the range of a precision."""
     least, most = RANGES[np.dtype(dtype)]
     # The smallest positive value matters as well: its digits are lost below the range.
-    for value in (values.max(), values.min(where=values > 0.0, initial=1.0)):
+    for value in (values.max(initial=0.0), values.min(where=values > 0.0, initial=1.0)):
         if not (least <= value <= most or value <= 0.0):
             raise out_of_range(name, dtype, value, family)
 

@@ -26,6 +26,7 @@ from manykernels.device.base import EXPONENTIAL
 from manykernels.kernels.base import (
     Kernel,
     inverse_roots,
+    out_of_range,
     require_nonnegative,
     require_range,
 )
@@ -196,8 +197,14 @@ class FeatureGroup:
         """
         values = read_columns(fitted, X, columns, members)
         rows, offset = TableRows.of(values), None
-        largest = float(rows.squares.max(initial=0.0))
-        _require_squares(rows, fitted.names[members[0]], fitted.dtype)
+        name, largest = fitted.names[members[0]], float(rows.squares.max(initial=0.0))
+        # Squares of tiny numbers may all be zero although the row is not.
+        vanished = rows.squares == 0.0
+        if vanished.any() and abs(values[vanished]).max() > 0.0:
+            raise out_of_range(name, fitted.dtype, np.finfo(np.float64).tiny)
+        # Between two rows, a squared distance is at most four times a squared norm.
+        with np.errstate(over="ignore"):
+            require_range(4.0 * rows.squares, name, fitted.dtype)
         steepest, precise = 0.0, False
         known: dict[Any, float] = {}  # a median distance serves all the widths
         for f in members:
@@ -364,16 +371,3 @@ def read_columns(
         if fitted.kernels[f].nonnegative:
             require_nonnegative(values, fitted.names[f])
     return values
-
-
-def _require_squares(rows: TableRows, name: str, dtype: Any) -> None:
-    """Raise if a precision cannot hold the squares of the rows."""
-    if not rows.squares.size:
-        return
-    # Squares of tiny numbers may all be zero although the row is not.
-    vanished = rows.squares == 0.0
-    if vanished.any() and abs(rows.values[vanished]).max() > 0.0:
-        require_range(np.full(1, np.finfo(np.float64).tiny), name, dtype)
-    # Between two rows, a squared distance is at most four times a squared norm.
-    with np.errstate(over="ignore"):
-        require_range(4.0 * rows.squares, name, dtype)
