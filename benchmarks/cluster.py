@@ -40,7 +40,7 @@ from manykernels.distributed.memory import reused_memory
 from manykernels.distributed.partitioned_fit import fit  # noqa: F401  what is measured
 from manykernels.kernels import RBF, Kernel, Polynomial
 from manykernels.norms import LpGroupNorm
-from manykernels.solvers import Problem
+from manykernels.solvers.problem import Problem
 from manykernels.solvers.smooth import TruncatedNewton
 
 P = 1.1

@@ -13,7 +13,7 @@ from common import parse, save, show
 from ocr_data import KERNELS, MODELS, Fold, learn, words_of_all
 
 from manykernels.base.machine import one_blas_thread
-from manykernels.kernels import KernelSet
+from manykernels.kernels.kernel_set import KernelSet
 from manykernels.structured import ChainDecoder
 
 

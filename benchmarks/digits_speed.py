@@ -25,8 +25,10 @@ from sklearn.svm import SVC
 
 import manykernels as mk
 from manykernels.banks import build_bank
-from manykernels.kernels import KernelSet, as_kernels
-from manykernels.solvers import Auto, Obscure, SolveResult
+from manykernels.kernels.grammar import as_kernels
+from manykernels.kernels.kernel_set import KernelSet
+from manykernels.solvers import Auto, Obscure
+from manykernels.solvers.loop import SolveResult
 
 C = 10.0
 BASE = "SVC, averaged kernel"

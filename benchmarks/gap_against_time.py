@@ -29,7 +29,9 @@ from contest.solvers import FOREVER
 from manykernels.banks import Bank
 from manykernels.losses import MulticlassHinge, SmoothedHinge
 from manykernels.norms import LpGroupNorm
-from manykernels.solvers import SVRG, Auto, Epoch, Obscure, Pegasos, Problem
+from manykernels.solvers import SVRG, Auto, Obscure, Pegasos
+from manykernels.solvers.loop import Epoch
+from manykernels.solvers.problem import Problem
 
 PICTURE = Path(__file__).parents[1] / "docs" / "images" / "gap_against_time.png"
 Make = Callable[[float, int], Any]  # from the gap asked for and a seed

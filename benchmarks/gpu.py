@@ -21,7 +21,8 @@ from manykernels.banks import build_bank
 from manykernels.banks.device_bank import DeviceBank
 from manykernels.base.imports import require_library
 from manykernels.device import open_device
-from manykernels.kernels import KernelSet, as_kernels
+from manykernels.kernels.grammar import as_kernels
+from manykernels.kernels.kernel_set import KernelSet
 from manykernels.mkl.estimator import MKLEstimator
 from manykernels.solvers.device_blocks import DeviceBlocks
 from manykernels.solvers.weights import DualMixture

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from manykernels.banks import build_bank
-from manykernels.kernels import KernelSet, as_kernels
+from manykernels.kernels.grammar import as_kernels
+from manykernels.kernels.kernel_set import KernelSet
 from manykernels.losses import MulticlassHinge
 from manykernels.norms import LpGroupNorm
-from manykernels.solvers import Expansion, Problem, SolveResult
+from manykernels.solvers.loop import SolveResult
+from manykernels.solvers.problem import Expansion, Problem
 
 
 def make_problem(bank: Any, target: np.ndarray, p: float, C: float) -> Problem:

@@ -28,7 +28,7 @@ from grade import make_problem
 from manykernels import compare
 from manykernels import solvers as mks
 from manykernels.losses import SmoothedHinge
-from manykernels.solvers import Problem
+from manykernels.solvers.problem import Problem
 
 C = 1.0
 EPS = (1e-1, 1e-2, 1e-3, 1e-4)

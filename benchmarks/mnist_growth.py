@@ -24,7 +24,8 @@ from mnist_speed import block_kernels
 
 import manykernels as mk
 from manykernels.banks import OnDemandBank, build_bank
-from manykernels.kernels import Kernel, KernelSet
+from manykernels.kernels import Kernel
+from manykernels.kernels.kernel_set import KernelSet
 from manykernels.solvers import Auto
 
 C, P = 10.0, 1.1

@@ -22,7 +22,8 @@ from sklearn.utils import Bunch
 
 import manykernels as mk
 from manykernels.banks import build_bank
-from manykernels.kernels import RBF, Kernel, KernelSet, Linear, Polynomial
+from manykernels.kernels import RBF, Kernel, Linear, Polynomial
+from manykernels.kernels.kernel_set import KernelSet
 from manykernels.solvers import Auto, Obscure
 
 C = 10.0

@@ -10,7 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 from loaders import load_ocr_letters
 
-from manykernels.kernels import RBF, BSpline, KernelSet, Linear, Polynomial
+from manykernels.kernels import RBF, BSpline, Linear, Polynomial
+from manykernels.kernels.kernel_set import KernelSet
 from manykernels.norms import Regularizer, SparseMKL
 from manykernels.structured import ChainDecoder, OnlineProximal
 from manykernels.structured.chain_blocks import ChainBlocks, ChainWeights

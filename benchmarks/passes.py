@@ -21,7 +21,9 @@ from contest import datasets
 from contest.objective import best_bound, quartiles
 from grade import make_problem
 
-from manykernels.solvers import Auto, Epoch, Obscure, Pegasos, Problem
+from manykernels.solvers import Auto, Obscure, Pegasos
+from manykernels.solvers.loop import Epoch
+from manykernels.solvers.problem import Problem
 
 CS = (1.0, 10.0, 100.0, 1000.0)
 PS = (1.05, 1.1, 1.25, 1.5)

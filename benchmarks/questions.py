@@ -23,8 +23,9 @@ from contest.solvers import FOREVER
 from grade import make_problem
 
 from manykernels.hot.mirror_passes import MirrorRule
-from manykernels.solvers import Auto, Obscure, Problem
+from manykernels.solvers import Auto, Obscure
 from manykernels.solvers.mirror import MirrorDescent
+from manykernels.solvers.problem import Problem
 
 C = 10.0
 P = 1.25  # but for the question about p

@@ -44,7 +44,8 @@ from contest.solvers import GAPS, OURS, entrants
 from grade import make_problem
 
 from manykernels.banks import GramBank
-from manykernels.solvers import DualAscent, Problem
+from manykernels.solvers import DualAscent
+from manykernels.solvers.problem import Problem
 
 NORMS = {"flowers17": (1.0, 1.05, 1.25), "mnist": (1.25, 1.0)}
 EPS = (1e-1, *GAPS)

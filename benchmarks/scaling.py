@@ -27,7 +27,8 @@ from mnist_speed import C, block_kernels, blocks
 
 import manykernels as mk
 from manykernels.banks import build_bank
-from manykernels.kernels import RBF, Kernel, KernelSet, Linear, Polynomial
+from manykernels.kernels import RBF, Kernel, Linear, Polynomial
+from manykernels.kernels.kernel_set import KernelSet
 from manykernels.solvers import Auto, Obscure
 
 P = 1.1

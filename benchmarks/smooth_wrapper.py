@@ -23,9 +23,9 @@ from manykernels.banks import GramBank
 from manykernels.base.machine import one_blas_thread
 from manykernels.losses import Softmax, Squared
 from manykernels.norms import LpGroupNorm
-from manykernels.solvers import Auto, Problem, SolveResult
-from manykernels.solvers.loop import Iterate, run
-from manykernels.solvers.problem import Expansion
+from manykernels.solvers import Auto
+from manykernels.solvers.loop import Iterate, SolveResult, run
+from manykernels.solvers.problem import Expansion, Problem
 from manykernels.solvers.smooth.frozen_kernel import FrozenKernel
 from manykernels.solvers.smooth.frozen_problem import FrozenProblem
 from manykernels.solvers.smooth.truncated_newton import TruncatedNewton

@@ -21,7 +21,8 @@ from sklearn.utils import Bunch
 
 import manykernels as mk
 from manykernels.banks import Storage, build_bank
-from manykernels.kernels import KernelSet, as_kernels
+from manykernels.kernels.grammar import as_kernels
+from manykernels.kernels.kernel_set import KernelSet
 from manykernels.solvers import Auto
 
 C = 10.0

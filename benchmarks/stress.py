@@ -27,7 +27,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 import manykernels as mk
 from manykernels.base.machine import one_blas_thread
-from manykernels.kernels import RBF, KernelSet, Linear, Polynomial, Precomputed
+from manykernels.kernels import RBF, Linear, Polynomial, Precomputed
+from manykernels.kernels.grammar import as_kernels
+from manykernels.kernels.kernel_set import KernelSet
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -175,7 +177,7 @@ def fit(case: Case) -> tuple[Any, list[str], float]:
 
 def gram(case: Case, dtype: Any) -> np.ndarray:
     """Kernel values of the training rows, (rows, kernels, rows), in float64."""
-    kernels = mk.kernels.as_kernels(case.kernels)
+    kernels = as_kernels(case.kernels)
     with one_blas_thread():  # as in a fit: the last digit depends on it
         matrices = KernelSet.fit(kernels, case.X, dtype=dtype).stack()
     return np.moveaxis(matrices, 0, 1).astype(np.float64)

@@ -27,7 +27,7 @@ from smooth_wrapper import make_data
 from manykernels.banks import Bank, BlockBank, FeatureBlock, GramBank
 from manykernels.losses import Softmax
 from manykernels.norms import LpGroupNorm
-from manykernels.solvers import Problem
+from manykernels.solvers.problem import Problem
 from manykernels.solvers.svrg.solver import SVRG
 from manykernels.solvers.svrg.theory import BlockEpochs
 

@@ -50,7 +50,8 @@ from view_settings import (
 )
 
 import manykernels as mk
-from manykernels.kernels import KernelSet, as_kernels
+from manykernels.kernels.grammar import as_kernels
+from manykernels.kernels.kernel_set import KernelSet
 
 MOST_BOOSTED = 3000  # columns times classes that gradient boosting is tried on
 NARROW = ("gamma=4*median", "gamma=16*median")

@@ -11,7 +11,8 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 import manykernels as mk
-from manykernels.kernels import KernelSet, as_kernels
+from manykernels.kernels.grammar import as_kernels
+from manykernels.kernels.kernel_set import KernelSet
 
 Views = dict[str, np.ndarray]
 OwnSplit = Callable[[int], tuple[np.ndarray, np.ndarray]]

@@ -38,10 +38,9 @@ def test_kernels_take_columns_and_a_name(name):
 @pytest.mark.parametrize(
     ("module", "names"),
     [
-        (mk.solvers, ["Auto", "DualAscent", "Obscure", "Pegasos", "Problem"]),
+        (mk.solvers, ["Auto", "DualAscent", "Obscure", "Pegasos"]),
         (mk.norms, ["LpGroupNorm"]),
         (mk.losses, ["MulticlassHinge"]),
-        (mk.banks, ["GramBank", "build_bank"]),
     ],
 )
 def test_submodules(module, names):

@@ -11,7 +11,7 @@ from views import DATA_SETS, DataSet, Split, available, make_split
 
 import manykernels as mk
 from manykernels.banks import BlockBank, FeatureBlock, GramBank
-from manykernels.kernels import KernelSet
+from manykernels.kernels.kernel_set import KernelSet
 
 BY_NAME = {data.name: data for data in DATA_SETS}
 

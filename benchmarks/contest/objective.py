@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from contest.datasets import Arena
-from manykernels.solvers import Auto, Expansion, Problem
+from manykernels.solvers import Auto
+from manykernels.solvers.problem import Expansion, Problem
 
 State = dict[str, Any]
 NEVER = 1e300  # seconds

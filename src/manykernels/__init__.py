@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from manykernels import (
-        banks,
         datasets,
         kernels,
         losses,
@@ -59,7 +58,6 @@ __all__ = [
     "Study",
     "Views",
     "__version__",
-    "banks",
     "combined_kernel",
     "compare",
     "concordance_index",

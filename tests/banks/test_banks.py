@@ -18,7 +18,8 @@ from manykernels.banks import (
 from manykernels.banks.base import block_norms
 from manykernels.banks.composed import ExchangedBank
 from manykernels.base import machine
-from manykernels.kernels import RBF, KernelSet, Linear
+from manykernels.kernels import RBF, Linear
+from manykernels.kernels.kernel_set import KernelSet
 from manykernels.solvers import Auto
 from tests.banks.check_bank import check_bank
 from tests.oracles.toys import make_problem

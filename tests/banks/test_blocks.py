@@ -17,7 +17,8 @@ from manykernels.banks import (
 )
 from manykernels.base import machine
 from manykernels.base.machine import stack_bytes
-from manykernels.kernels import RBF, Kernel, KernelSet, Laplacian, Linear
+from manykernels.kernels import RBF, Kernel, Laplacian, Linear
+from manykernels.kernels.kernel_set import KernelSet
 from tests.banks.check_bank import check_bank
 
 N = 21

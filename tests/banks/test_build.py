@@ -14,15 +14,8 @@ from manykernels.banks import (
     build_bank,
 )
 from manykernels.banks import base as bank_base
-from manykernels.kernels import (
-    RBF,
-    BSpline,
-    Constant,
-    Cosine,
-    Kernel,
-    KernelSet,
-    Linear,
-)
+from manykernels.kernels import RBF, BSpline, Constant, Cosine, Kernel, Linear
+from manykernels.kernels.kernel_set import KernelSet
 from tests.banks.check_bank import check_bank
 
 X = np.random.default_rng(5).normal(size=(19, 6))

@@ -19,16 +19,9 @@ from manykernels.banks import (
     build_bank,
 )
 from manykernels.base import machine
-from manykernels.kernels import (
-    RBF,
-    ChiSquared,
-    Kernel,
-    KernelSet,
-    Laplacian,
-    Linear,
-    Polynomial,
-    as_kernels,
-)
+from manykernels.kernels import RBF, ChiSquared, Kernel, Laplacian, Linear, Polynomial
+from manykernels.kernels.grammar import as_kernels
+from manykernels.kernels.kernel_set import KernelSet
 
 X = np.random.default_rng(5).uniform(size=(60, 100))
 CHEAP: list[Kernel] = [RBF(0.3), Polynomial(2), RBF(0.5, columns=[0, 3])]

@@ -10,7 +10,8 @@ import pytest
 import manykernels as mk
 from manykernels.banks import GramBank, build, build_bank, ondemand
 from manykernels.banks.ondemand import DeferredBank
-from manykernels.kernels import RBF, ChiSquared, Kernel, KernelSet, Polynomial
+from manykernels.kernels import RBF, ChiSquared, Kernel, Polynomial
+from manykernels.kernels.kernel_set import KernelSet
 from tests.banks.check_bank import check_bank
 
 rng = np.random.default_rng(3)

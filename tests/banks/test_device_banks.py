@@ -7,7 +7,8 @@ import pytest
 
 from manykernels.banks import Storage, build_bank
 from manykernels.banks.row_kernels import on_rows
-from manykernels.kernels import KernelSet, as_kernels
+from manykernels.kernels.grammar import as_kernels
+from manykernels.kernels.kernel_set import KernelSet
 from tests.banks.check_bank import check_bank
 from tests.device.devices import every_device
 

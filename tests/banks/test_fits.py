@@ -59,7 +59,8 @@ def test_auto_finds_the_same_optimum(kernels: str, storage: str) -> None:
 
 def test_a_small_memory_limit_keeps_working_sets_in_the_file() -> None:
     from manykernels.banks import build
-    from manykernels.kernels import KernelSet, as_kernels
+    from manykernels.kernels.grammar import as_kernels
+    from manykernels.kernels.kernel_set import KernelSet
 
     kernels = KernelSet.fit(as_kernels(ANY), X, dtype=np.float64)
     tight = fit("memmap", memory_limit=build.memmap_bytes(kernels))

@@ -19,15 +19,9 @@ from manykernels.banks import GramFileError, Storage, build_bank, gramfile
 from manykernels.banks.fingerprint import fingerprint
 from manykernels.banks.gramfile import BAND_ROWS, GramFile, bands, stored_file
 from manykernels.base import machine
-from manykernels.kernels import (
-    RBF,
-    Custom,
-    Kernel,
-    KernelSet,
-    Laplacian,
-    Linear,
-    as_kernels,
-)
+from manykernels.kernels import RBF, Custom, Kernel, Laplacian, Linear
+from manykernels.kernels.grammar import as_kernels
+from manykernels.kernels.kernel_set import KernelSet
 
 N = 2 * BAND_ROWS + 50
 X = np.random.default_rng(3).normal(size=(N, 5))

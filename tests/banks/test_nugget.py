@@ -9,7 +9,8 @@ from manykernels.banks import Bank, build_bank
 from manykernels.banks import identity as smallest
 from manykernels.banks.identity import copies_of_rows, identity_parts
 from manykernels.banks.shared_nugget import shared_nugget
-from manykernels.kernels import RBF, BSpline, KernelSet, Linear
+from manykernels.kernels import RBF, BSpline, Linear
+from manykernels.kernels.kernel_set import KernelSet
 from tests.banks.check_bank import check_bank
 from tests.banks.toy_bank import ToyBank
 

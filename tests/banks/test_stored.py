@@ -18,7 +18,8 @@ from manykernels.banks import (
 from manykernels.banks import base as bank_base
 from manykernels.banks.base import block_norms, without_noise
 from manykernels.base import machine
-from manykernels.kernels import RBF, Constant, Kernel, KernelSet, Linear
+from manykernels.kernels import RBF, Constant, Kernel, Linear
+from manykernels.kernels.kernel_set import KernelSet
 from manykernels.solvers import Auto
 from tests.banks.check_bank import check_bank
 from tests.oracles.toys import make_problem

@@ -3,7 +3,8 @@
 import pytest
 
 from manykernels.cli.kernel_files import parse_kernels, read_kernels
-from manykernels.kernels import RBF, Linear, Polynomial, as_kernels
+from manykernels.kernels import RBF, Linear, Polynomial
+from manykernels.kernels.grammar import as_kernels
 
 WHOLE = """
 kernels = ["rbf@0-13", "linear"]

@@ -319,13 +319,13 @@ def test_unfitted_estimators_are_not_saved(tmp_path):
 def test_code_and_paths_are_neither_written_nor_read(kind, tmp_path):
     """A path in a file would be written to by the next fit."""
     path, secret = tmp_path / "model", str(tmp_path / "secret")
-    storage = mk.banks.Storage("memmap", folder=secret + "s")
+    storage = mk.Storage("memmap", folder=secret + "s")
     model = kind("rbf", storage=storage, checkpoint=secret, callback=lambda line: None)
     model.fit(X, y).save(path)
     assert secret.encode() not in path.read_bytes()
     loaded = mk.load(path)
     assert loaded.checkpoint is None and loaded.callback is None
-    assert loaded.storage == mk.banks.Storage("memmap")
+    assert loaded.storage == mk.Storage("memmap")
     content, arrays = read_container(path)
     content["parameters"]["checkpoint"] = secret
     write_container(path, content, arrays)

@@ -14,7 +14,8 @@ from manykernels.banks.gramfile import stored_file
 from manykernels.base import disk
 from manykernels.files import ModelFileError, read_container
 from manykernels.files.checkpoint import CheckpointWarning
-from manykernels.kernels import RBF, KernelSet
+from manykernels.kernels import RBF
+from manykernels.kernels.kernel_set import KernelSet
 from tests.oracles.toys import blobs
 
 X, y = blobs(24, 3, seed=8, spread=1.5)

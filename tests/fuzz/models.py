@@ -12,7 +12,8 @@ from sklearn.base import clone
 import manykernels as mk
 from manykernels.banks.gramfile import stored_file
 from manykernels.files import read_container
-from manykernels.kernels import RBF, KernelSet, Linear
+from manykernels.kernels import RBF, Linear
+from manykernels.kernels.kernel_set import KernelSet
 from tests.files.test_all_estimators import CASES
 from tests.fuzz.memory import require_little_memory
 from tests.fuzz.mutate import mutated, one_of

@@ -23,7 +23,8 @@ from manykernels.cli import app
 from manykernels.cli.kernel_files import parse_kernels
 from manykernels.cli.roles import TableError
 from manykernels.files import ModelFileError
-from manykernels.kernels import KernelSet, as_kernels
+from manykernels.kernels.grammar import as_kernels
+from manykernels.kernels.kernel_set import KernelSet
 from tests.fuzz import models, tables
 from tests.fuzz.memory import require_little_memory
 from tests.fuzz.mutate import one_of

@@ -10,7 +10,8 @@ import pytest
 from sklearn.base import clone
 
 import manykernels as mk
-from manykernels.kernels import RBF, Custom, KernelSet, Linear
+from manykernels.kernels import RBF, Custom, Linear
+from manykernels.kernels.kernel_set import KernelSet
 
 NAMES = ["TP53", "VEGFA", "LDHA", "HLA-A*", "3"]
 PATHWAYS = {

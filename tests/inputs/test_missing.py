@@ -8,7 +8,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 import manykernels as mk
 from manykernels.inputs.view_table import JoinedTable
-from manykernels.kernels import KernelSet, as_kernels
+from manykernels.kernels.grammar import as_kernels
+from manykernels.kernels.kernel_set import KernelSet
 
 STRATEGIES = ("rescale", "zero", "complete")
 

@@ -17,7 +17,7 @@ from manykernels.inputs.reporting import (
     progress_callback,
     warn_if_long,
 )
-from manykernels.solvers import Epoch
+from manykernels.solvers.loop import Epoch
 
 
 class OtherEpoch(NamedTuple):

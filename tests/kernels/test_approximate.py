@@ -22,7 +22,6 @@ from manykernels.kernels import (
     Custom,
     Distance,
     Intersection,
-    KernelSet,
     Laplacian,
     Linear,
     Polynomial,
@@ -31,6 +30,7 @@ from manykernels.kernels import (
     parse_kernel,
 )
 from manykernels.kernels.approximate import fit_map
+from manykernels.kernels.kernel_set import KernelSet
 from tests.kernels import naive
 from tests.kernels.naive import cross
 

@@ -14,15 +14,14 @@ from manykernels.kernels import (
     Cosine,
     Custom,
     Intersection,
-    KernelSet,
     Laplacian,
     Linear,
     Polynomial,
     parse_kernel,
-    select_columns,
 )
-from manykernels.kernels.columns import exact, matching
+from manykernels.kernels.columns import exact, matching, select_columns
 from manykernels.kernels.grammar import format_kernel
+from manykernels.kernels.kernel_set import KernelSet
 
 NAMES = ["age", "pixel0", "pixel1", "weight"]
 VALUES = np.random.default_rng(0).gamma(1.0, size=(6, 4))

@@ -5,7 +5,8 @@ import pytest
 import scipy.sparse as sp
 from scipy.spatial.distance import pdist
 
-from manykernels.kernels import RBF, KernelSet, Linear
+from manykernels.kernels import RBF, Linear
+from manykernels.kernels.kernel_set import KernelSet
 from manykernels.kernels.widths import PRODUCT_COLUMNS, distance_quantile
 
 rng = np.random.default_rng(0)

@@ -4,14 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from manykernels.kernels import (
-    RBF,
-    BSpline,
-    Constant,
-    Cosine,
-    KernelSet,
-    Linear,
-)
+from manykernels.kernels import RBF, BSpline, Constant, Cosine, Linear
+from manykernels.kernels.kernel_set import KernelSet
 
 X = np.random.default_rng(0).normal(size=(20, 5))
 NEW = np.random.default_rng(1).normal(size=(7, 5))

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from manykernels.kernels import RBF, Cosine, KernelSet, Linear, Polynomial, Precomputed
+from manykernels.kernels import RBF, Cosine, Linear, Polynomial, Precomputed
+from manykernels.kernels.kernel_set import KernelSet
 from tests.kernels.naive import cross
 
 OLD = np.random.default_rng(0).normal(size=(12, 4))

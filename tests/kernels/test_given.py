@@ -8,15 +8,9 @@ import scipy.sparse as sp
 from sklearn.gaussian_process.kernels import Matern
 from sklearn.metrics import pairwise
 
-from manykernels.kernels import (
-    RBF,
-    Custom,
-    Distance,
-    KernelSet,
-    Polynomial,
-    Precomputed,
-    as_kernels,
-)
+from manykernels.kernels import RBF, Custom, Distance, Polynomial, Precomputed
+from manykernels.kernels.grammar import as_kernels
+from manykernels.kernels.kernel_set import KernelSet
 from tests.kernels.naive import cross
 
 N = 12

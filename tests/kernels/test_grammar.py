@@ -20,11 +20,11 @@ from manykernels.kernels import (
     Linear,
     Polynomial,
     Precomputed,
-    as_kernels,
     format_kernel,
     parse_kernel,
 )
 from manykernels.kernels.base import unique_names
+from manykernels.kernels.grammar import as_kernels
 
 PAIRS = [
     ("linear", Linear()),

@@ -16,14 +16,14 @@ from manykernels.kernels import (
     ChiSquared,
     Custom,
     Distance,
-    KernelSet,
     Laplacian,
     Linear,
     Polynomial,
     Precomputed,
-    as_kernels,
     default_kernels,
 )
+from manykernels.kernels.grammar import as_kernels
+from manykernels.kernels.kernel_set import KernelSet
 
 
 @pytest.mark.parametrize(

@@ -19,11 +19,11 @@ from manykernels.kernels import (
     Cosine,
     Custom,
     Intersection,
-    KernelSet,
     Laplacian,
     Linear,
     Polynomial,
 )
+from manykernels.kernels.kernel_set import KernelSet
 from tests.kernels import naive
 from tests.kernels.naive import cross
 

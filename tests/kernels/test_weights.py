@@ -17,13 +17,12 @@ from manykernels.kernels import (
     Custom,
     Distance,
     Kernel,
-    KernelSet,
     Laplacian,
     Linear,
     Precomputed,
 )
 from manykernels.kernels.grammar import BUILT_IN_KERNELS
-from manykernels.kernels.kernel_set import row_copies
+from manykernels.kernels.kernel_set import KernelSet, row_copies
 from manykernels.kernels.widths import distance_quantile, spread_rows
 
 rng = np.random.default_rng(3)

@@ -16,7 +16,8 @@ from manykernels.mkl.calibration import (
     fit_temperature,
     leave_one_out_scores,
 )
-from manykernels.solvers import DualAscent, Expansion
+from manykernels.solvers import DualAscent
+from manykernels.solvers.problem import Expansion
 from tests.oracles.toys import make_problem, toy_problem
 
 

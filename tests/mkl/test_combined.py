@@ -11,7 +11,8 @@ from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 from sklearn.svm import SVC
 
 import manykernels as mk
-from manykernels.kernels import RBF, Custom, KernelSet, Laplacian, Linear
+from manykernels.kernels import RBF, Custom, Laplacian, Linear
+from manykernels.kernels.kernel_set import KernelSet
 from manykernels.mkl.combined_kernels import combined_pairs
 
 RNG = np.random.default_rng(0)

@@ -11,6 +11,8 @@ from sklearn.datasets import load_digits, load_iris
 
 import manykernels as mk
 from manykernels.inputs import table as table_module
+from manykernels.kernels.grammar import as_kernels
+from manykernels.kernels.kernel_set import KernelSet
 from manykernels.solvers import device_blocks, working_set
 from tests.device.devices import every_device, require_torch
 
@@ -163,7 +165,7 @@ def test_dispatch_gives_results_as_the_input_came(torch):
 @pytest.mark.parametrize("form", ["stack", "list"])
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 def test_given_matrices_stay_on_the_device(torch, form, dtype, monkeypatch):
-    fitted = mk.kernels.KernelSet.fit(mk.kernels.as_kernels(KERNELS), X)
+    fitted = KernelSet.fit(as_kernels(KERNELS), X)
     values = np.moveaxis(fitted.stack(), 0, -1)
     stack = torch.tensor(values, dtype=getattr(torch, dtype))
     if dtype == "float16":

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from manykernels.kernels import RBF, Constant, Cosine, KernelSet, Linear, Polynomial
+from manykernels.kernels import RBF, Constant, Cosine, Linear, Polynomial
+from manykernels.kernels.kernel_set import KernelSet
 from manykernels.mkl.models import model as model_module
 from manykernels.mkl.models.model import BlockModel, FeatureModel, fitted_model
 from manykernels.norms import LpGroupNorm
-from manykernels.solvers import Expansion
+from manykernels.solvers.problem import Expansion
 
 rng = np.random.default_rng(0)
 X, NEW = rng.normal(size=(14, 3)), rng.normal(size=(5, 3))

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from manykernels.kernels import RBF, KernelSet, Linear
+from manykernels.kernels import RBF, Linear
+from manykernels.kernels.kernel_set import KernelSet
 from manykernels.mkl.models.model import kernel_parts
 
 rng = np.random.default_rng(0)

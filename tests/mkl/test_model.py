@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from manykernels.banks import build_bank
-from manykernels.kernels import RBF, KernelSet, Linear
+from manykernels.kernels import RBF, Linear
+from manykernels.kernels.kernel_set import KernelSet
 from manykernels.mkl.models.model import BlockModel
 from manykernels.norms import LpGroupNorm
-from manykernels.solvers import Expansion
+from manykernels.solvers.problem import Expansion
 
 rng = np.random.default_rng(0)
 X, X_NEW = rng.normal(size=(12, 3)), rng.normal(size=(5, 3))

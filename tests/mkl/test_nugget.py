@@ -12,11 +12,12 @@ import manykernels as mk
 from manykernels.banks import GramBank
 from manykernels.compare import Kloft
 from manykernels.device import Device
-from manykernels.kernels import KernelSet, as_kernels
+from manykernels.kernels.grammar import as_kernels
+from manykernels.kernels.kernel_set import KernelSet
 from manykernels.losses import CensoredEpsilonInsensitive, Squared
 from manykernels.mkl.models.device_model import on_device
 from manykernels.norms import LpGroupNorm
-from manykernels.solvers import Problem
+from manykernels.solvers.problem import Problem
 from tests.banks.test_nugget import by_hand
 from tests.mkl.test_checkpoint import KilledError, die_at
 from tests.oracles.optimum import cvxpy_optimum

@@ -11,7 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 from manykernels import MKLClassifier
 from manykernels.inputs import reporting
 from manykernels.kernels import RBF, Linear
-from manykernels.solvers import DualAscent, Epoch
+from manykernels.solvers import DualAscent
+from manykernels.solvers.loop import Epoch
 
 
 def test_verbose_prints_a_line_per_epoch_to_stderr(iris, capsys):

@@ -20,6 +20,7 @@ from sklearn.preprocessing import StandardScaler
 import manykernels as mk
 from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, MKLRegressorCV
 from manykernels.kernels import RBF, Linear
+from manykernels.kernels.kernel_set import KernelSet
 from manykernels.mkl.search import Grid
 from tests.mkl.test_bad_input import refused
 
@@ -107,13 +108,13 @@ def test_leave_one_out_in_closed_form(sugar, weighted):
 def test_kernels_are_computed_once(sugar, monkeypatch):
     X, Y = sugar
     calls = []
-    original = mk.kernels.KernelSet.fit.__func__
+    original = KernelSet.fit.__func__
 
     def counted(cls, *args, **kwargs):
         calls.append(1)
         return original(cls, *args, **kwargs)
 
-    monkeypatch.setattr(mk.kernels.KernelSet, "fit", classmethod(counted))
+    monkeypatch.setattr(KernelSet, "fit", classmethod(counted))
     MKLRegressorCV(FIXED, PS, CS, cv=3).fit(X, Y)
     assert len(calls) == 1
 

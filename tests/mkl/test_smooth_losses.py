@@ -11,7 +11,10 @@ from sklearn.utils.estimator_checks import (
 
 import manykernels as mk
 from manykernels import MKLClassifier
+from manykernels.banks.build import build_bank
 from manykernels.kernels import RBF, Linear
+from manykernels.kernels.kernel_set import KernelSet
+from manykernels.solvers.problem import Problem
 from tests.sklearn_checks import precise
 
 SMOOTH = ["log", "smoothed_hinge", "squared_hinge"]
@@ -161,11 +164,11 @@ def test_every_loss_learns_two_to_four_classes(loss, n_classes):
 def test_the_dual_point_certifies_the_gap(solver, iris):
     model = MKLClassifier(KERNELS, p=1.5, C=2.0, solver=solver, storage="float64")
     model.set_params(random_state=0).fit(iris.X, iris.y)
-    kernels = mk.kernels.KernelSet.fit(KERNELS, iris.X)
-    bank = mk.banks.build_bank(kernels)
+    kernels = KernelSet.fit(KERNELS, iris.X)
+    bank = build_bank(kernels)
     norm, loss = mk.norms.LpGroupNorm(1.5), mk.losses.MulticlassHinge()
     weight = np.ones(len(iris.y))
-    problem = mk.solvers.Problem(bank, iris.y, 3, loss, norm, 2.0, weight)
+    problem = Problem(bank, iris.y, 3, loss, norm, 2.0, weight)
     point = model.dual_point_
     bound = problem.dual_bound(point, problem.theta_norms(point))
     assert model.objective_ - bound <= model.duality_gap_ * (1.0 + 1e-4) + 1e-9

@@ -8,10 +8,12 @@ from sklearn.datasets import load_digits
 
 import manykernels as mk
 from manykernels.banks import OnDemandBank, build
-from manykernels.kernels import KernelSet, as_kernels
+from manykernels.kernels.grammar import as_kernels
+from manykernels.kernels.kernel_set import KernelSet
 from manykernels.losses import MulticlassHinge
 from manykernels.norms import LpGroupNorm
-from manykernels.solvers import DualAscent, Problem
+from manykernels.solvers import DualAscent
+from manykernels.solvers.problem import Problem
 
 X, y = load_digits(return_X_y=True)
 X, y = X[:250] / 16.0, y[:250]

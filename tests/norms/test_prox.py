@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize
 
-from manykernels.norms import (
+from manykernels.norms.proximity import (
     project_simplex,
     prox_elastic_net,
     prox_group_lasso,

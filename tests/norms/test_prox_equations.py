@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from manykernels.norms import (
+from manykernels.norms.proximity import (
     prox_entries,
     prox_joint,
     prox_power,

@@ -22,6 +22,8 @@ from manykernels.norms import (
     SquaredL2,
     SquaredPNorm,
     SumOf,
+)
+from manykernels.norms.terms import (
     Term,
     kernel_weights,
     regularizer_value,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from manykernels.solvers import Expansion, Problem
+from manykernels.solvers.problem import Expansion, Problem
 
 
 def group_norm(norms: list[float] | np.ndarray, p: float) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from manykernels.norms import Term, successive_prox
+from manykernels.norms.terms import Term, successive_prox
 from manykernels.structured import ChainDecoder
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import cvxpy as cp
 import numpy as np
 
-from manykernels.solvers import Problem
+from manykernels.solvers.problem import Problem
 
 RANK_TOLERANCE = 1e-12  # relative to the largest eigenvalue
 

@@ -10,7 +10,7 @@ import numpy as np
 from manykernels.banks import GramBank
 from manykernels.losses import Huber, SmoothedHinge, Softmax, Squared, SquaredHinge
 from manykernels.norms import LpGroupNorm
-from manykernels.solvers import Problem
+from manykernels.solvers.problem import Problem
 from tests.oracles.optimum import explicit_features, minimum, p_norm
 from tests.oracles.regression import regression_optimum
 from tests.oracles.toys import blobs, kernel_stack

@@ -10,7 +10,7 @@ import numpy as np
 from manykernels.banks import GramBank
 from manykernels.losses import CensoredEpsilonInsensitive
 from manykernels.norms import LpGroupNorm
-from manykernels.solvers import Expansion, Problem
+from manykernels.solvers.problem import Expansion, Problem
 from tests.oracles.naive import group_norm, naive_scores, naive_theta_norms
 from tests.oracles.optimum import explicit_features, minimum, p_norm
 from tests.oracles.toys import kernel_stack

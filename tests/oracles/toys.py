@@ -9,7 +9,7 @@ import numpy as np
 from manykernels.banks import Bank, GramBank
 from manykernels.losses import MulticlassHinge
 from manykernels.norms import LpGroupNorm
-from manykernels.solvers import Problem
+from manykernels.solvers.problem import Problem
 
 
 def blobs(

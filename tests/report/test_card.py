@@ -16,7 +16,7 @@ from manykernels.report import (
     plot_gap,
     plot_weights,
 )
-from manykernels.solvers import Epoch
+from manykernels.solvers.loop import Epoch
 
 X, Y = load_iris(return_X_y=True)
 

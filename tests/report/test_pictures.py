@@ -15,7 +15,7 @@ from manykernels.report import (
     plot_weights,
 )
 from manykernels.report.pictures import COLORS, weight_bars
-from manykernels.solvers import Epoch
+from manykernels.solvers.loop import Epoch
 
 HISTORY = [
     Epoch(1, 0.1, 2.0, 0.5, 10),

@@ -21,9 +21,9 @@ from manykernels.solvers import (
     DualAscent,
     Obscure,
     Pegasos,
-    Problem,
     TruncatedNewton,
 )
+from manykernels.solvers.problem import Problem
 from manykernels.solvers.regression.ascent import RegressionAscent
 from manykernels.solvers.regression.ridge import Ridge
 from tests.banks.check_bank import check_bank

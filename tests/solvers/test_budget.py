@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manykernels.kernels import RBF, KernelSet, Linear
+from manykernels.kernels import RBF, Linear
+from manykernels.kernels.kernel_set import KernelSet
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers.online import Budget, Stream, projection
 

@@ -10,8 +10,10 @@ import pytest
 
 from manykernels.banks import OnDemandBank
 from manykernels.files.plain import from_plain, to_plain
-from manykernels.kernels import RBF, KernelSet, Linear
-from manykernels.solvers import Auto, DualAscent, Obscure, Pegasos, SolveResult, mirror
+from manykernels.kernels import RBF, Linear
+from manykernels.kernels.kernel_set import KernelSet
+from manykernels.solvers import Auto, DualAscent, Obscure, Pegasos, mirror
+from manykernels.solvers.loop import SolveResult
 from tests.oracles.toys import blobs, make_problem, toy_problem
 
 

@@ -7,12 +7,13 @@ import pytest
 
 from manykernels.banks import build_bank
 from manykernels.hot.dual import block_steps, violations
-from manykernels.kernels import KernelSet, as_kernels
+from manykernels.kernels.grammar import as_kernels
+from manykernels.kernels.kernel_set import KernelSet
 from manykernels.losses import MulticlassHinge
 from manykernels.norms import LpGroupNorm
-from manykernels.solvers import DualAscent, Problem, device_blocks, working_set
+from manykernels.solvers import DualAscent, device_blocks, working_set
 from manykernels.solvers.loop import relative_gap
-from manykernels.solvers.problem import Expansion
+from manykernels.solvers.problem import Expansion, Problem
 from tests.device.devices import every_device
 
 KERNELS = "rbf:gamma=0.05; linear; polynomial:degree=3@0-2; rbf@2-4"

@@ -12,13 +12,12 @@ from manykernels.norms import LpGroupNorm
 from manykernels.solvers import (
     Auto,
     DualAscent,
-    Epoch,
-    Expansion,
     InterruptedFitWarning,
     Obscure,
     Pegasos,
 )
-from manykernels.solvers.loop import Iterate, relative_gap, run
+from manykernels.solvers.loop import Epoch, Iterate, relative_gap, run
+from manykernels.solvers.problem import Expansion
 from tests.oracles.naive import naive_objective
 from tests.oracles.toys import toy_problem
 

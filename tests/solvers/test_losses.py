@@ -19,9 +19,9 @@ from manykernels.solvers import (
     DualAscent,
     Obscure,
     Pegasos,
-    Problem,
     TruncatedNewton,
 )
+from manykernels.solvers.problem import Problem
 from tests.oracles.optimum import optimum_of
 from tests.oracles.smooth import smooth_optimum, smooth_problem
 from tests.oracles.toys import toy_problem

@@ -9,8 +9,9 @@ import pytest
 
 from manykernels.banks import GramBank
 from manykernels.hot.mirror_passes import MirrorRule
-from manykernels.solvers import DualAscent, Obscure, Pegasos, Problem
+from manykernels.solvers import DualAscent, Obscure, Pegasos
 from manykernels.solvers.mirror import MirrorDescent
+from manykernels.solvers.problem import Problem
 from tests.oracles.naive import naive_dual_bound, naive_objective, naive_theta_norms
 from tests.oracles.naive_obscure import NaiveObscure
 from tests.oracles.optimum import explicit_features

@@ -7,7 +7,8 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
-from manykernels.solvers import Auto, DualAscent, Obscure, Pegasos, Problem
+from manykernels.solvers import Auto, DualAscent, Obscure, Pegasos
+from manykernels.solvers.problem import Problem
 from tests.oracles.naive import naive_objective
 from tests.oracles.optimum import optimum_of
 from tests.oracles.toys import toy_problem

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manykernels.solvers import Auto, Expansion
+from manykernels.solvers import Auto
+from manykernels.solvers.problem import Expansion
 from tests.oracles.naive import (
     naive_dual,
     naive_dual_bound,

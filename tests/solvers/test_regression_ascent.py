@@ -10,7 +10,7 @@ from manykernels.banks import GramBank
 from manykernels.hot.dual import residual_sweeps
 from manykernels.losses import EpsilonInsensitive, Huber, MulticlassHinge, Squared
 from manykernels.norms import LpGroupNorm
-from manykernels.solvers import Problem
+from manykernels.solvers.problem import Problem
 from manykernels.solvers.regression.ascent import (
     DualTerms,
     FrozenRegression,

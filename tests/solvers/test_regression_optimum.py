@@ -7,7 +7,7 @@ from functools import lru_cache
 import pytest
 
 from manykernels.losses import EpsilonInsensitive, Huber, Squared
-from manykernels.solvers import Problem
+from manykernels.solvers.problem import Problem
 from manykernels.solvers.regression.ascent import RegressionAscent
 from manykernels.solvers.regression.ridge import Ridge
 from tests.oracles.regression import (

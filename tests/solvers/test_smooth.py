@@ -10,7 +10,8 @@ import scipy.sparse as sp
 from sklearn.linear_model import LogisticRegression
 
 from manykernels.banks import BlockBank, FeatureBlock, GramBank, OnDemandBank
-from manykernels.kernels import RBF, KernelSet, Linear
+from manykernels.kernels import RBF, Linear
+from manykernels.kernels.kernel_set import KernelSet
 from manykernels.losses import (
     EpsilonInsensitive,
     Loss,

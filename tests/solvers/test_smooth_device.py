@@ -9,12 +9,13 @@ import pytest
 
 from manykernels.banks import build_bank
 from manykernels.banks.device_kernels import DeviceKernels
-from manykernels.kernels import KernelSet, as_kernels
+from manykernels.kernels.grammar import as_kernels
+from manykernels.kernels.kernel_set import KernelSet
 from manykernels.losses import Huber, SmoothedHinge, Softmax, Squared
 from manykernels.losses.classification import SquaredHinge
 from manykernels.norms import LpGroupNorm
-from manykernels.solvers import Problem
 from manykernels.solvers.loop import relative_gap
+from manykernels.solvers.problem import Problem
 from manykernels.solvers.smooth import TruncatedNewton, truncated_newton
 from manykernels.solvers.smooth.frozen_kernel import freeze
 from manykernels.solvers.smooth.frozen_problem import FrozenProblem, hessian

@@ -11,7 +11,8 @@ from sklearn.svm import LinearSVC
 from manykernels.banks import GramBank
 from manykernels.base.arrays import Index
 from manykernels.norms import LpGroupNorm
-from manykernels.solvers import Auto, DualAscent, Obscure, Problem
+from manykernels.solvers import Auto, DualAscent, Obscure
+from manykernels.solvers.problem import Problem
 from manykernels.solvers.working_set import HostSweeps
 from tests.oracles.naive import naive_objective
 from tests.oracles.optimum import (

@@ -5,13 +5,15 @@ import pytest
 
 from manykernels.banks import build_bank
 from manykernels.hot.mirror_passes import MirrorRule
-from manykernels.kernels import RBF, KernelSet, Linear
+from manykernels.kernels import RBF, Linear
+from manykernels.kernels.kernel_set import KernelSet
 from manykernels.losses import MulticlassHinge
 from manykernels.norms import LpGroupNorm
-from manykernels.solvers import Obscure, Problem
+from manykernels.solvers import Obscure
 from manykernels.solvers import online as module
 from manykernels.solvers.mirror import MirrorDescent
 from manykernels.solvers.online import Budget, Stream, cross_scores
+from manykernels.solvers.problem import Problem
 
 N_ROWS, N_CLASSES = 90, 3
 

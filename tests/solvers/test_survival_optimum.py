@@ -9,14 +9,8 @@ import numpy as np
 import pytest
 
 from manykernels.losses import CensoredEpsilonInsensitive, EpsilonInsensitive
-from manykernels.solvers import (
-    SVRG,
-    Auto,
-    DualAscent,
-    Obscure,
-    Problem,
-    TruncatedNewton,
-)
+from manykernels.solvers import SVRG, Auto, DualAscent, Obscure, TruncatedNewton
+from manykernels.solvers.problem import Problem
 from manykernels.solvers.regression.ascent import RegressionAscent
 from tests.oracles.survival import (
     naive_survival_objective,

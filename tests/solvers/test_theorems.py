@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from manykernels.solvers import Obscure, Problem
+from manykernels.solvers import Obscure
+from manykernels.solvers.problem import Problem
 from tests.oracles.optimum import optimum_of, separator_norm
 from tests.oracles.toys import toy_problem
 

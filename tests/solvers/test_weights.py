@@ -13,12 +13,13 @@ from scipy.optimize import linprog, minimize
 
 from manykernels.norms import LpGroupNorm
 from manykernels.norms.group import p_norm
-from manykernels.solvers import Problem, levels
+from manykernels.solvers import levels
 from manykernels.solvers.levels import (
     LevelSearch,
     lowest_on_simplex,
     project_on_level,
 )
+from manykernels.solvers.problem import Problem
 from manykernels.solvers.weights import DualMixture, WeightSearch, anderson
 from tests.oracles.optimum import optimum_of
 from tests.oracles.toys import blobs, kernel_stack, toy_problem

@@ -17,6 +17,7 @@ import manykernels as mk
 from manykernels import SequenceLabeler
 from manykernels.files import ModelFileError
 from manykernels.kernels import RBF, BSpline, Linear, Precomputed
+from manykernels.kernels.kernel_set import KernelSet
 from manykernels.norms import (
     ElasticNetMKL,
     OverlappingGroups,
@@ -238,9 +239,7 @@ def test_bad_groups_are_refused(groups: Any, message: str) -> None:
 def test_sparse_rows_are_cut_by_their_non_zeros() -> None:
     """A wide table of few numbers is one block; a dense one is cut by columns."""
     table = sp.random(200, 100_000, density=1e-4, format="csr", random_state=0)
-    kernels = mk.kernels.KernelSet.fit(
-        [Linear(), Linear(columns=slice(0, 50_000))], table
-    )
+    kernels = KernelSet.fit([Linear(), Linear(columns=slice(0, 50_000))], table)
     assert len(list(kernels.feature_blocks(table, 2**20))) == 1
     assert len(list(kernels.feature_blocks(table[:4].toarray(), 2**20))) == 4
 

@@ -13,7 +13,11 @@ from manykernels.cli import app
 from manykernels.files import ModelFileError, read_container, write_container
 from manykernels.hot import arcs
 from manykernels.hot import tree_pass as hot
-from manykernels.norms import prox_group_lasso, prox_sparse_mkl, prox_squared_l2
+from manykernels.norms.proximity import (
+    prox_group_lasso,
+    prox_sparse_mkl,
+    prox_squared_l2,
+)
 from manykernels.norms.regularizers import REGULARIZERS, named_regularizer
 from manykernels.structured import (
     OnlineProximal,

@@ -21,8 +21,8 @@ from manykernels.norms import (
     SquaredL2,
     SquaredPNorm,
     SumOf,
-    Term,
 )
+from manykernels.norms.terms import Term
 from manykernels.structured import ChainDecoder, OnlineProximal
 from manykernels.structured.chain_blocks import ChainBlocks, ChainWeights
 from manykernels.structured.chain_learning import (

@@ -9,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 
 import manykernels as mk
+from manykernels.banks.gram_bank import GramBank
 from manykernels.study import WeightStability, weight_stability
 from manykernels.study.refits import Refits, kernel_shares
 from manykernels.study.stability import _halves
@@ -92,7 +93,7 @@ def test_kernels_that_are_not_selected_are_not_needed():
 def _only(problem, chosen):
     bank = problem.bank
     stack = bank.rows(np.arange(bank.n_rows))[:, chosen]
-    return replace(problem, bank=mk.banks.GramBank(np.ascontiguousarray(stack)))
+    return replace(problem, bank=GramBank(np.ascontiguousarray(stack)))
 
 
 @pytest.mark.parametrize("C", [0.01, 0.1])

@@ -26,9 +26,8 @@ from manykernels.base.machine import (
     stack_bytes,
 )
 from manykernels.device import Device
-from manykernels.kernels import KernelSet
 from manykernels.kernels.feature_group import FeatureGroup
-from manykernels.kernels.kernel_set import Group
+from manykernels.kernels.kernel_set import Group, KernelSet
 from manykernels.kernels.matrices import GivenGroup
 
 # Of a Gram stack, above which explicit features are preferred, and values that are
@@ -79,7 +78,8 @@ def build_bank(
 
     Examples
     --------
-    >>> from manykernels.kernels import RBF, KernelSet
+    >>> from manykernels.kernels import RBF
+    >>> from manykernels.kernels.kernel_set import KernelSet
     >>> build_bank(KernelSet.fit([RBF(0.5)], [[0.0], [1.0]])).n_blocks
     1
     """

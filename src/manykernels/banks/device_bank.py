@@ -18,8 +18,9 @@ from manykernels.banks.storage import WORKING_SET_ROWS, MemoryLimit, Storage
 from manykernels.base.arrays import Array, Index, Values
 from manykernels.device import Device, DeviceArray
 from manykernels.device.base import Chosen
-from manykernels.kernels import Kernel, KernelSet
+from manykernels.kernels import Kernel
 from manykernels.kernels.base import DEFAULT_RANK
+from manykernels.kernels.kernel_set import KernelSet
 
 DEVICE_PRODUCT_BYTES = 1 << 26  # for products, beside what is stored
 

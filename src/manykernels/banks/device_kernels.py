@@ -11,7 +11,7 @@ import numpy as np
 from manykernels.base.arrays import Array, Index, Selection
 from manykernels.device import Device, DeviceArray
 from manykernels.device.base import DEVICE_TILE_VALUES, Chosen
-from manykernels.kernels import KernelSet
+from manykernels.kernels.kernel_set import KernelSet
 
 TILE_SHARE = 16  # temporaries of a product take at most this part of the memory
 COPIED_SHARE = 0.5  # of the free bytes that the matrices of some of the rows may take

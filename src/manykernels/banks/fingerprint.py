@@ -10,8 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from manykernels.base.machine import one_blas_thread
-from manykernels.kernels import KernelSet
 from manykernels.kernels.columns import callable_name
+from manykernels.kernels.kernel_set import KernelSet
 
 DIGEST_ROWS = 256  # of an array at a time
 

@@ -25,7 +25,7 @@ from manykernels.banks.fingerprint import fingerprint
 from manykernels.base.arrays import Index, Values
 from manykernels.base.disk import regular_file, replacing
 from manykernels.base.machine import available_threads, one_blas_thread, require_disk
-from manykernels.kernels import KernelSet
+from manykernels.kernels.kernel_set import KernelSet
 from manykernels.kernels.pairwise import KERNEL_TILE, make_symmetric
 
 # The tiles of `KernelSet.stack`: products of other shapes differ in the last bit.

@@ -11,7 +11,7 @@ import numpy as np
 from manykernels.banks.base import Bank, support_of
 from manykernels.base.arrays import Array, Index, Values
 from manykernels.base.machine import available_threads, one_blas_thread
-from manykernels.kernels import KernelSet
+from manykernels.kernels.kernel_set import KernelSet
 from manykernels.kernels.kernel_values import symmetric_tiles
 
 # Inner products of a tile are matrix-matrix, and fast where both sides are long; larger

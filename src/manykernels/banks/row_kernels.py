@@ -13,9 +13,8 @@ from manykernels.banks.device_kernels import EVERY, DeviceKernels
 from manykernels.base.arrays import Array, Index
 from manykernels.device import Device, DeviceArray
 from manykernels.device.base import Chosen, Curve
-from manykernels.kernels import KernelSet
 from manykernels.kernels.kernel_scaling import RowScaling
-from manykernels.kernels.kernel_set import Group
+from manykernels.kernels.kernel_set import Group, KernelSet
 
 ScalingOf: TypeAlias = Callable[[int, Any], RowScaling]  # of a kernel's rows
 

@@ -24,7 +24,9 @@ from manykernels.cli.errors import fail
 from manykernels.cli.outputs import check_picture, print_json
 from manykernels.cli.progress import changing_line
 from manykernels.datasets import load_noisy_digits
-from manykernels.kernels import KernelSet, Precomputed, as_kernels
+from manykernels.kernels import Precomputed
+from manykernels.kernels.grammar import as_kernels
+from manykernels.kernels.kernel_set import KernelSet
 from manykernels.mkl import MKLClassifier
 from manykernels.report import plot_fit
 

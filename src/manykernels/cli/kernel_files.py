@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from manykernels.cli.roles import TableError, readable
-from manykernels.kernels import Kernel, as_kernels
-from manykernels.kernels.grammar import parse_kernel
+from manykernels.kernels import Kernel
+from manykernels.kernels.grammar import as_kernels, parse_kernel
 
 TEXTS, TABLES = "kernels", "kernel"
 

@@ -38,13 +38,14 @@ from manykernels.distributed.shards import (
 from manykernels.files.checkpoint import certified_anew, checkpoint_file
 from manykernels.inputs import reporting
 from manykernels.inputs.parameters import check_parameters, draw_seed
-from manykernels.kernels import KernelSet, reads_matrices
+from manykernels.kernels.base import reads_matrices
+from manykernels.kernels.kernel_set import KernelSet
 from manykernels.losses import Loss
 from manykernels.mkl.calibration import Temperature, fit_temperature
 from manykernels.mkl.estimator import row_weight
 from manykernels.mkl.models.model import FeatureModel, SupportLabels
 from manykernels.norms import LpGroupNorm
-from manykernels.solvers import SolveResult
+from manykernels.solvers.loop import SolveResult
 from manykernels.targets import Labels, Values
 
 logger = logging.getLogger(__name__)

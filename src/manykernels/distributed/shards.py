@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from manykernels.base.arrays import Array, Index, Values
 from manykernels.base.tables import table_rows
 from manykernels.distributed.partitions import in_partition
-from manykernels.kernels import KernelSet
+from manykernels.kernels.kernel_set import KernelSet
 
 SHARD_BLOCK_BYTES = 16 << 20  # of features in float64 at a time
 

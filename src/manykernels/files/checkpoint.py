@@ -23,9 +23,9 @@ from manykernels.files.container import (
     write_container,
 )
 from manykernels.files.plain import from_plain, to_plain
-from manykernels.kernels import KernelSet
-from manykernels.solvers import Problem
+from manykernels.kernels.kernel_set import KernelSet
 from manykernels.solvers.loop import SolveResult, State, relative_gap
+from manykernels.solvers.problem import Problem
 
 SAVE_PAUSE_FACTOR = 20.0  # times the duration of a save: saving takes 5 % at most
 # A certificate of a resumed fit may differ from its evaluation by rounding: shares of

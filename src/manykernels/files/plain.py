@@ -18,6 +18,7 @@ from manykernels import kernels, losses, norms, solvers
 from manykernels.base.stored import STORABLE, Wholes, make_stored, storable
 from manykernels.files.container import ARRAY_KINDS, Arrays, ModelFileError
 from manykernels.kernels.columns import callable_name
+from manykernels.solvers.loop import Epoch
 
 STORED_DTYPES = ("float32", "float64")
 COMPARE_ROOM = "manykernels.compare"  # imported when a file names one of its classes
@@ -38,7 +39,7 @@ _register(kernels, "label")
 _register(losses, "value")
 _register(norms, "terms")
 _register(solvers, "solve")
-storable(solvers.Epoch)
+storable(Epoch)
 
 
 def to_plain(value: Any, arrays: Arrays) -> Any:

@@ -125,7 +125,7 @@ def _sparse_mkl(norms, inside, step):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _power(norm, step, q):
-    """The a with a + step q a^(q-1) = norm; see `manykernels.norms.prox_power`."""
+    """The a with a + step q a^(q-1) = norm; see `prox_power`."""
     if norm <= 0.0 or step < LEAST_PROX_STEP:
         return norm
     if q == 1.0:

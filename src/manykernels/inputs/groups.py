@@ -14,8 +14,9 @@ import numpy as np
 from manykernels.inputs.parameters import Whole
 from manykernels.inputs.view_table import ViewReader
 from manykernels.inputs.views import are_views, as_views
-from manykernels.kernels import Kernel, as_kernels
+from manykernels.kernels import Kernel
 from manykernels.kernels.columns import exact
+from manykernels.kernels.grammar import as_kernels
 
 logger = logging.getLogger(__name__)
 

@@ -17,8 +17,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from manykernels.banks.build import gram_bytes
 from manykernels.device import Device
-from manykernels.kernels import KernelSet
-from manykernels.solvers import Problem, SolveResult
+from manykernels.kernels.kernel_set import KernelSet
+from manykernels.solvers.loop import SolveResult
+from manykernels.solvers.problem import Problem
 
 USELESS_GAP = 0.9  # relative: a bound this weak is no certificate at all
 SAME_SCORE_TOL = 1e-3  # margins are of the order of one: smaller is no difference
@@ -51,7 +52,7 @@ def epoch_text(line: Any) -> str:
 
     Examples
     --------
-    >>> from manykernels.solvers import Epoch
+    >>> from manykernels.solvers.loop import Epoch
     >>> epoch_text(Epoch(1, 0.5, 0.25, 0.3, 120))
     'epoch   1   objective 0.25   gap 0.3   updates 120   0.5 s'
     """
@@ -69,7 +70,7 @@ class EpochPrinter:
 
     Examples
     --------
-    >>> from manykernels.solvers import Epoch
+    >>> from manykernels.solvers.loop import Epoch
     >>> EpochPrinter(tol=1e-2).seconds_left(Epoch(1, 0.5, 0.25, 0.3, 120)) is None
     True
     """

@@ -23,7 +23,9 @@ from manykernels.inputs.training_kernels import training_kernels
 from manykernels.inputs.view_table import JoinedTable, ViewReader
 from manykernels.inputs.views import Views, are_views, as_views
 from manykernels.inputs.wrappers import from_other_libraries, given_matrices
-from manykernels.kernels import Kernel, reads_matrices, select_columns
+from manykernels.kernels import Kernel
+from manykernels.kernels.base import reads_matrices
+from manykernels.kernels.columns import select_columns
 from manykernels.kernels.matrices import is_device_matrix
 from manykernels.kernels.pairwise import row_blocks
 

@@ -10,13 +10,9 @@ import numpy as np
 
 from manykernels.inputs.parameters import read_approximation
 from manykernels.inputs.views import Views
-from manykernels.kernels import (
-    Kernel,
-    approximate_kernels,
-    as_kernels,
-    select_columns,
-)
-from manykernels.kernels.grammar import view_kernels
+from manykernels.kernels import Kernel, approximate_kernels
+from manykernels.kernels.columns import select_columns
+from manykernels.kernels.grammar import as_kernels, view_kernels
 
 
 def training_kernels(kernels: Any, X: Any, approximate: Any = None) -> list[Kernel]:

@@ -38,7 +38,8 @@ class Linear(Kernel):
 
     Examples
     --------
-    >>> from manykernels.kernels import KernelSet, Linear
+    >>> from manykernels.kernels import Linear
+    >>> from manykernels.kernels.kernel_set import KernelSet
     >>> KernelSet.fit([Linear(normalize=None)], [[1.0, 2.0], [3.0, 4.0]]).stack()
     array([[[ 5., 11.],
             [11., 25.]]], dtype=float32)
@@ -58,7 +59,8 @@ class Cosine(Kernel):
 
     Examples
     --------
-    >>> from manykernels.kernels import Cosine, KernelSet
+    >>> from manykernels.kernels import Cosine
+    >>> from manykernels.kernels.kernel_set import KernelSet
     >>> float(KernelSet.fit([Cosine()], [[3.0, 4.0], [1.0, 0.0]]).stack()[0, 0, 1])
     0.6000000238418579
     """
@@ -88,7 +90,8 @@ class Polynomial(Kernel):
 
     Examples
     --------
-    >>> from manykernels.kernels import KernelSet, Polynomial
+    >>> from manykernels.kernels import Polynomial
+    >>> from manykernels.kernels.kernel_set import KernelSet
     >>> kernels = KernelSet.fit([Polynomial(2, normalize=None)], [[1.0], [2.0]])
     >>> kernels.stack()
     array([[[ 4.,  9.],
@@ -138,7 +141,8 @@ class RBF(Kernel):
 
     Examples
     --------
-    >>> from manykernels.kernels import KernelSet, RBF
+    >>> from manykernels.kernels import RBF
+    >>> from manykernels.kernels.kernel_set import KernelSet
     >>> KernelSet.fit([RBF(0.5)], [[0.0], [1.0]]).stack().round(3)
     array([[[1.   , 0.607],
             [0.607, 1.   ]]], dtype=float32)
@@ -176,7 +180,8 @@ class Laplacian(Kernel):
 
     Examples
     --------
-    >>> from manykernels.kernels import KernelSet, Laplacian
+    >>> from manykernels.kernels import Laplacian
+    >>> from manykernels.kernels.kernel_set import KernelSet
     >>> KernelSet.fit([Laplacian(1.0)], [[0.0], [1.0]]).stack().round(3)
     array([[[1.   , 0.368],
             [0.368, 1.   ]]], dtype=float32)
@@ -217,7 +222,8 @@ class ChiSquared(Kernel):
 
     Examples
     --------
-    >>> from manykernels.kernels import ChiSquared, KernelSet
+    >>> from manykernels.kernels import ChiSquared
+    >>> from manykernels.kernels.kernel_set import KernelSet
     >>> KernelSet.fit([ChiSquared(1.0)], [[0.0], [1.0]]).stack().round(3)
     array([[[1.   , 0.368],
             [0.368, 1.   ]]], dtype=float32)
@@ -243,7 +249,8 @@ class Intersection(Kernel):
 
     Examples
     --------
-    >>> from manykernels.kernels import Intersection, KernelSet
+    >>> from manykernels.kernels import Intersection
+    >>> from manykernels.kernels.kernel_set import KernelSet
     >>> X = [[1.0, 2.0], [3.0, 0.0]]
     >>> KernelSet.fit([Intersection(normalize=None)], X).stack()
     array([[[3., 1.],
@@ -275,7 +282,8 @@ class BSpline(Kernel):
 
     Examples
     --------
-    >>> from manykernels.kernels import BSpline, KernelSet
+    >>> from manykernels.kernels import BSpline
+    >>> from manykernels.kernels.kernel_set import KernelSet
     >>> KernelSet.fit([BSpline(2.0)], [[0.0], [1.0], [5.0]]).stack()
     array([[[1. , 0.5, 0. ],
             [0.5, 1. , 0. ],
@@ -312,7 +320,8 @@ class Constant(Kernel):
 
     Examples
     --------
-    >>> from manykernels.kernels import Constant, KernelSet
+    >>> from manykernels.kernels import Constant
+    >>> from manykernels.kernels.kernel_set import KernelSet
     >>> KernelSet.fit([Constant()], [[3.0], [4.0]]).stack()
     array([[[1., 1.],
             [1., 1.]]], dtype=float32)
@@ -341,7 +350,8 @@ class Custom(Kernel):
     Examples
     --------
     >>> from sklearn.metrics.pairwise import laplacian_kernel
-    >>> from manykernels.kernels import Custom, KernelSet
+    >>> from manykernels.kernels import Custom
+    >>> from manykernels.kernels.kernel_set import KernelSet
     >>> Custom(laplacian_kernel).label
     'laplacian_kernel'
     >>> KernelSet.fit([Custom(laplacian_kernel)], [[0.0], [1.0]]).stack().round(3)

@@ -79,7 +79,8 @@ class KernelSet(KernelValues):
 
     Examples
     --------
-    >>> from manykernels.kernels import RBF, KernelSet, Linear
+    >>> from manykernels.kernels import RBF, Linear
+    >>> from manykernels.kernels.kernel_set import KernelSet
     >>> kernels = KernelSet.fit([Linear(), RBF(0.5)], [[1.0], [2.0]])
     >>> kernels.names
     ['linear', 'rbf(gamma=0.5)']

@@ -37,7 +37,7 @@ class KernelValues:
     """Values of fitted kernels between rows, and explicit features.
 
     Computed group by group: the kernels of a group share rows and a pairwise quantity.
-    The attributes are those of :class:`manykernels.kernels.KernelSet`.
+    The attributes are those of `KernelSet`.
     """
 
     kernels: list[Kernel]

@@ -50,7 +50,8 @@ class Precomputed(Kernel):
 
     Examples
     --------
-    >>> from manykernels.kernels import KernelSet, Precomputed
+    >>> from manykernels.kernels import Precomputed
+    >>> from manykernels.kernels.kernel_set import KernelSet
     >>> KernelSet.fit([Precomputed()], [[4.0, 2.0], [2.0, 4.0]]).stack()
     array([[[1. , 0.5],
             [0.5, 1. ]]], dtype=float32)
@@ -84,7 +85,8 @@ class Distance(Kernel):
 
     Examples
     --------
-    >>> from manykernels.kernels import Distance, KernelSet
+    >>> from manykernels.kernels import Distance
+    >>> from manykernels.kernels.kernel_set import KernelSet
     >>> KernelSet.fit([Distance()], [[0.0, 2.0], [2.0, 0.0]]).stack().round(3)
     array([[[1.   , 0.368],
             [0.368, 1.   ]]], dtype=float32)

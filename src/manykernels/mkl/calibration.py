@@ -16,9 +16,10 @@ from manykernels.banks import Bank, OnDemandBank
 from manykernels.banks.base import support_of
 from manykernels.base.arrays import Array, Index
 from manykernels.base.machine import one_blas_thread
-from manykernels.kernels import reads_matrices
+from manykernels.kernels.base import reads_matrices
 from manykernels.mkl.models.model import BlockModel
-from manykernels.solvers import Expansion, InterruptedFitWarning, Problem
+from manykernels.solvers import InterruptedFitWarning
+from manykernels.solvers.problem import Expansion, Problem
 
 LOG_TEMPERATURE_RANGE = (-6.0, 6.0)
 ENOUGH_ROWS = 1500  # for one number: on MNIST, more change the log loss by 1 %

@@ -45,8 +45,9 @@ from manykernels.mkl.stream import (
     learns_online,
 )
 from manykernels.norms import LpGroupNorm
-from manykernels.solvers import Epoch, Problem, SolveResult
+from manykernels.solvers.loop import Epoch, SolveResult
 from manykernels.solvers.online import Budget
+from manykernels.solvers.problem import Problem
 from manykernels.targets import Labels
 from manykernels.targets.labels import check_same_classes, first_classes
 

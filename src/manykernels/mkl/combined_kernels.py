@@ -10,8 +10,8 @@ import numpy as np
 from manykernels.banks import Storage, build_bank
 from manykernels.banks.centered_alignment import centered_products, ratio
 from manykernels.base.quoted import quoted
-from manykernels.kernels import KernelSet
 from manykernels.kernels.base import VALUE_RTOL
+from manykernels.kernels.kernel_set import KernelSet
 from manykernels.kernels.pairwise import (
     KERNEL_BLOCK_BYTES,
     make_symmetric,
@@ -96,7 +96,8 @@ def combined_pairs(
 
     Examples
     --------
-    >>> from manykernels.kernels import KernelSet, Linear
+    >>> from manykernels.kernels import Linear
+    >>> from manykernels.kernels.kernel_set import KernelSet
     >>> kernels = KernelSet.fit([Linear(normalize=None)], [[1.0], [2.0]])
     >>> combined_pairs(kernels, np.array([2.0]), [[3.0], [4.0]], [[5.0]]).tolist()
     [[30.0], [40.0]]

@@ -37,8 +37,9 @@ from manykernels.inputs.parameters import (
     seeded,
 )
 from manykernels.inputs.table import READING_FIELDS, RowsEstimator
-from manykernels.kernels import Kernel, KernelSet, reads_matrices
-from manykernels.kernels.base import OutOfRangeError
+from manykernels.kernels import Kernel
+from manykernels.kernels.base import OutOfRangeError, reads_matrices
+from manykernels.kernels.kernel_set import KernelSet
 from manykernels.mkl.choices import PASS_LIMITS
 from manykernels.mkl.models.device_model import on_device
 from manykernels.mkl.models.model import (
@@ -50,7 +51,8 @@ from manykernels.mkl.models.model import (
 from manykernels.mkl.models.nugget_model import NuggetModel
 from manykernels.mkl.reads import KernelPresence, kernel_views, presence
 from manykernels.norms import LpGroupNorm
-from manykernels.solvers import Expansion, Problem, SolveResult
+from manykernels.solvers.loop import SolveResult
+from manykernels.solvers.problem import Expansion, Problem
 
 FLOAT32_ROUNDING = 0.5 * float(np.finfo(np.float32).eps)
 

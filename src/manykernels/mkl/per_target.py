@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from manykernels.solvers import Auto, Expansion, Problem, SolveResult
-from manykernels.solvers.loop import require_whole
+from manykernels.solvers import Auto
+from manykernels.solvers.loop import SolveResult, require_whole
+from manykernels.solvers.problem import Expansion, Problem
 from manykernels.solvers.regression.many_targets import solve_targets
 from manykernels.solvers.regression.ridge import Ridge
 from manykernels.solvers.regression.ridge_targets import one_target

@@ -14,10 +14,11 @@ from manykernels.base.tables import count_rows
 from manykernels.inputs.parameters import OneOf, require_number
 from manykernels.inputs.row_matching import match_rows
 from manykernels.inputs.table import RowsEstimator
-from manykernels.kernels import KernelSet, reads_matrices
+from manykernels.kernels.base import reads_matrices
+from manykernels.kernels.kernel_set import KernelSet
 from manykernels.losses import Squared
 from manykernels.norms import LpGroupNorm
-from manykernels.solvers import Problem
+from manykernels.solvers.problem import Problem
 from manykernels.solvers.regression.ridge import held_out_residuals
 from manykernels.targets import Labels, Values
 

@@ -10,8 +10,8 @@ import numpy as np
 from manykernels.inputs.groups import GroupKernels
 from manykernels.inputs.view_table import ViewReader
 from manykernels.inputs.views import as_views
-from manykernels.kernels import KernelSet, select_columns
-from manykernels.kernels.columns import write_columns
+from manykernels.kernels.columns import select_columns, write_columns
+from manykernels.kernels.kernel_set import KernelSet
 
 
 class KernelPresence(NamedTuple):

@@ -30,11 +30,12 @@ from manykernels.inputs.wrappers import (
     return_as_input_type,
     rollback_on_error,
 )
-from manykernels.kernels import KernelSet
+from manykernels.kernels.kernel_set import KernelSet
 from manykernels.mkl.choices import REGRESSOR, VALUE_LOSSES, VALUE_SOLVERS
 from manykernels.mkl.estimator import FitData, MKLEstimator
 from manykernels.mkl.per_target import side_by_side, solve_each
-from manykernels.solvers import Epoch, Expansion, Problem, SolveResult
+from manykernels.solvers.loop import Epoch, SolveResult
+from manykernels.solvers.problem import Expansion, Problem
 from manykernels.targets import Values
 
 

@@ -21,7 +21,7 @@ from manykernels.mkl.search import (
     make_folds,
     search_rules,
 )
-from manykernels.solvers import SolveResult
+from manykernels.solvers.loop import SolveResult
 
 
 class MKLRegressorCV(SearchMixin, MKLRegressor):

@@ -39,8 +39,8 @@ from manykernels.mkl.choices import EXPONENT, PENALTY
 from manykernels.mkl.estimator import BankRecipe, FitData
 from manykernels.mkl.per_target import side_by_side, solve_each
 from manykernels.norms import LpGroupNorm
-from manykernels.solvers import Expansion, Problem
 from manykernels.solvers.loop import require_whole
+from manykernels.solvers.problem import Expansion, Problem
 from manykernels.solvers.regression.ridge import held_out_residuals
 from manykernels.solvers.regression.ridge_targets import one_target
 from manykernels.targets import Targets, Values

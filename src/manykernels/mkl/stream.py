@@ -13,14 +13,15 @@ import numpy as np
 from manykernels.banks import Bank, OnDemandBank, Storage, build_bank
 from manykernels.base.machine import one_blas_thread
 from manykernels.base.stored import storable
-from manykernels.kernels import KernelSet, reads_matrices
+from manykernels.kernels.base import reads_matrices
+from manykernels.kernels.kernel_set import KernelSet
 from manykernels.mkl.calibration import fit_temperature
 from manykernels.mkl.models.model import BlockModel, Model, SupportLabels
 from manykernels.norms import LpGroupNorm
-from manykernels.solvers import Epoch, InterruptedFitWarning, Problem
-from manykernels.solvers.loop import relative_gap
+from manykernels.solvers import InterruptedFitWarning
+from manykernels.solvers.loop import Epoch, relative_gap
 from manykernels.solvers.online import Budget, Stream
-from manykernels.solvers.problem import require_hinge
+from manykernels.solvers.problem import Problem, require_hinge
 from manykernels.targets import Labels
 
 # Objective, gap and temperature are evaluated on so many of the newest rows.

@@ -16,7 +16,8 @@ from manykernels.kernels.grammar import VIEW_WIDTHS
 from manykernels.losses import CensoredEpsilonInsensitive
 from manykernels.mkl.choices import SURVIVAL, TIME_SOLVERS
 from manykernels.mkl.estimator import FitData, MKLEstimator
-from manykernels.solvers import Epoch, Expansion
+from manykernels.solvers.loop import Epoch
+from manykernels.solvers.problem import Expansion
 from manykernels.targets import Times, concordance_index
 
 SMOOTH = "linear; " + "; ".join(f"rbf:gamma={width}" for width in VIEW_WIDTHS[:3])

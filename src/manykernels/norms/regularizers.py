@@ -37,7 +37,7 @@ class SquaredL2:
 
     Examples
     --------
-    >>> from manykernels.norms import regularizer_value
+    >>> from manykernels.norms.terms import regularizer_value
     >>> regularizer_value(SquaredL2().terms(), np.array([3.0, 4.0]))
     12.5
     """
@@ -53,7 +53,7 @@ class GroupLasso:
 
     Examples
     --------
-    >>> from manykernels.norms import regularizer_value
+    >>> from manykernels.norms.terms import regularizer_value
     >>> regularizer_value(GroupLasso().terms(), np.array([3.0, 4.0]))
     7.0
     """
@@ -69,7 +69,7 @@ class SparseMKL:
 
     Examples
     --------
-    >>> from manykernels.norms import regularizer_value
+    >>> from manykernels.norms.terms import regularizer_value
     >>> regularizer_value(SparseMKL().terms(), np.array([3.0, 4.0]))
     24.5
     """
@@ -85,7 +85,7 @@ class SquaredPNorm:
 
     Examples
     --------
-    >>> from manykernels.norms import regularizer_value
+    >>> from manykernels.norms.terms import regularizer_value
     >>> norms = np.array([3.0, 4.0])
     >>> [regularizer_value(SquaredPNorm(p).terms(), norms) for p in (1.0, 2.0)]
     [24.5, 12.5]
@@ -107,7 +107,7 @@ class PowerNorm:
 
     Examples
     --------
-    >>> from manykernels.norms import regularizer_value
+    >>> from manykernels.norms.terms import regularizer_value
     >>> regularizer_value(PowerNorm(2.0).terms(), np.array([3.0, 4.0]))
     25.0
     """
@@ -128,7 +128,7 @@ class ElasticNetMKL:
 
     Examples
     --------
-    >>> from manykernels.norms import regularizer_value
+    >>> from manykernels.norms.terms import regularizer_value
     >>> regularizer_value(ElasticNetMKL(0.5).terms(), np.array([3.0, 4.0]))
     18.5
     """
@@ -151,7 +151,7 @@ class SparseGroupLasso:
 
     Examples
     --------
-    >>> from manykernels.norms import regularizer_value
+    >>> from manykernels.norms.terms import regularizer_value
     >>> norms, sums = np.array([5.0, 0.0]), np.array([7.0, 0.0])  # l2 and l1 of blocks
     >>> regularizer_value(SparseGroupLasso(0.5).terms(), norms, sums)
     6.0

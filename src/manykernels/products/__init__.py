@@ -1,8 +1,6 @@
 """Learning with all products of base kernels, which are never listed."""
 
-from manykernels.products.blend import (
-    ProductBlend,
-)
+from manykernels.products.blend import ProductBlend
 from manykernels.products.explicit_lp_norm import ExplicitLpNorm
 from manykernels.products.inference import term_intervals, term_stability
 from manykernels.products.mirror_descent import (

@@ -23,7 +23,7 @@ from manykernels.base.stored import (
 )
 from manykernels.files import Saved, by_weight, certificate
 from manykernels.inputs.reporting import warn_unless_converged
-from manykernels.kernels import reads_matrices
+from manykernels.kernels.base import reads_matrices
 from manykernels.products.base import RankOneKernels
 from manykernels.products.blend import BlendedProducts
 from manykernels.products.fitted_products import FittedProducts
@@ -42,7 +42,7 @@ from manykernels.products.product_models import (
     padded,
 )
 from manykernels.products.sparse.choice import ChosenProducts
-from manykernels.solvers import Epoch
+from manykernels.solvers.loop import Epoch
 
 BLEND_MEMBER_KEYS = ("p", "degree_weights", "C", "weight")
 

@@ -27,7 +27,8 @@ from manykernels.inputs.table import check_matrices, check_table
 from manykernels.inputs.training_kernels import training_kernels
 from manykernels.inputs.views import are_views
 from manykernels.inputs.wrappers import from_other_libraries
-from manykernels.kernels import KernelSet, reads_matrices
+from manykernels.kernels.base import reads_matrices
+from manykernels.kernels.kernel_set import KernelSet
 from manykernels.losses.one_score import ScoreLoss, Weighted
 from manykernels.products.base import BaseKernels, DenseKernels, RankOneKernels
 from manykernels.products.blend import ProductBlend

@@ -18,7 +18,7 @@ from manykernels.base.stored import (
     require_all,
     storable,
 )
-from manykernels.kernels import KernelSet
+from manykernels.kernels.kernel_set import KernelSet
 from manykernels.products.indices import Product
 
 # Rows that are evaluated at a time: their terms stay in the cache of the processor.

@@ -9,7 +9,7 @@ import numpy as np
 
 from manykernels.base.imports import require_library
 from manykernels.inputs.reporting import shortened
-from manykernels.solvers import Epoch
+from manykernels.solvers.loop import Epoch
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -96,7 +96,7 @@ def plot_convergence(ax: Axes, history: Sequence[Epoch]) -> Any:
     Examples
     --------
     >>> from matplotlib.figure import Figure
-    >>> from manykernels.solvers import Epoch
+    >>> from manykernels.solvers.loop import Epoch
     >>> lines = [Epoch(1, 0.1, 2.0, 0.5, 100), Epoch(2, 0.2, 1.5, 0.1, 200)]
     >>> plot_convergence(Figure().subplots(), lines).axes[0].get_ylabel()
     'objective'
@@ -123,7 +123,7 @@ def plot_gap(ax: Axes, history: Sequence[Epoch], tol: float | None = None) -> An
     Examples
     --------
     >>> from matplotlib.figure import Figure
-    >>> from manykernels.solvers import Epoch
+    >>> from manykernels.solvers.loop import Epoch
     >>> lines = [Epoch(1, 0.1, 2.0, 0.5, 100), Epoch(2, 0.2, 1.5, 0.1, 200)]
     >>> plot_gap(Figure().subplots(), lines, tol=0.01).axes[0].get_yscale()
     'log'

@@ -24,7 +24,7 @@ from manykernels.base.machine import in_slices
 from manykernels.base.quoted import quoted
 from manykernels.base.stored import storable
 from manykernels.hot.mirror_passes import MirrorRule, MirrorState
-from manykernels.kernels import KernelSet
+from manykernels.kernels.kernel_set import KernelSet
 from manykernels.norms.group import LpGroupNorm, p_norm
 from manykernels.solvers.mirror import MirrorDescent, Obscure
 from manykernels.solvers.problem import Expansion, Problem

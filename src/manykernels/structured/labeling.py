@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from manykernels.base.arrays import Array
 from manykernels.inputs.parameters import Whole
-from manykernels.kernels import KernelSet
+from manykernels.kernels.kernel_set import KernelSet
 from manykernels.structured.decoders import ChainDecoder
 from manykernels.structured.sequence_model import SequenceModel
 from manykernels.structured.sequence_scores import sequence_metric

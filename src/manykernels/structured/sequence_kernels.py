@@ -25,9 +25,11 @@ from manykernels.base.stored import (
     storable,
 )
 from manykernels.inputs.groups import kernel_templates
-from manykernels.kernels import Kernel, KernelSet, Linear, as_kernels
+from manykernels.kernels import Kernel, Linear
 from manykernels.kernels.base import unique_names
 from manykernels.kernels.columns import Columns, exact, matching
+from manykernels.kernels.grammar import as_kernels
+from manykernels.kernels.kernel_set import KernelSet
 from manykernels.structured.chain_blocks import ChainBlocks
 
 MOST_ATTRIBUTES = 200  # of tokens that get a kernel each by default

@@ -23,8 +23,8 @@ from manykernels.banks.composed import weighted_sum
 from manykernels.inputs.view_table import JoinedTable
 from manykernels.mkl.estimator import FitData
 from manykernels.mkl.search import Grid, KernelSearch, make_folds
-from manykernels.solvers import Expansion
 from manykernels.solvers.loop import require_whole
+from manykernels.solvers.problem import Expansion
 from manykernels.study.kernel_parts import KernelParts
 from manykernels.study.study_data import Fold, StudyRows
 from manykernels.targets import Labels, Targets

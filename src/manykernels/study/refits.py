@@ -22,8 +22,8 @@ from manykernels.mkl.estimator import FitData, MKLEstimator
 from manykernels.mkl.per_target import side_by_side, solve_each
 from manykernels.mkl.reads import kernel_views
 from manykernels.mkl.search import SearchMixin
-from manykernels.solvers import Expansion, Problem
 from manykernels.solvers.loop import require_whole
+from manykernels.solvers.problem import Expansion, Problem
 from manykernels.targets import Labels
 
 MIN_REFIT_TOL = 1e-8  # relative gap: below it the values themselves are rounded

@@ -14,7 +14,7 @@ from manykernels.banks import Bank
 from manykernels.base.quoted import described, quoted
 from manykernels.losses import Loss
 from manykernels.norms import LpGroupNorm
-from manykernels.solvers import Problem
+from manykernels.solvers.problem import Problem
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,8 @@ from manykernels.banks.composed import (
 )
 from manykernels.compare.combinations.product import PowerProduct
 from manykernels.files import from_plain, to_plain
-from manykernels.kernels import RBF, KernelSet
+from manykernels.kernels import RBF
+from manykernels.kernels.kernel_set import KernelSet
 from tests.mkl.test_bad_input import refused
 
 ALL = [

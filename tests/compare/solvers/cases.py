@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from manykernels.solvers import Auto, Problem, SolveResult
+from manykernels.solvers import Auto
+from manykernels.solvers.loop import SolveResult
+from manykernels.solvers.problem import Problem
 from tests.oracles.optimum import optimum_of
 from tests.oracles.toys import toy_problem
 

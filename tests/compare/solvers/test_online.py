@@ -11,7 +11,8 @@ import pytest
 from manykernels.compare import OM2, UFO
 from manykernels.compare.solvers.ufo import paper_p
 from manykernels.norms import LpGroupNorm
-from manykernels.solvers import Auto, Problem
+from manykernels.solvers import Auto
+from manykernels.solvers.problem import Problem
 from tests.oracles.naive import group_norm, naive_objective, naive_theta_norms
 from tests.oracles.naive_obscure import NaiveObscure
 from tests.oracles.optimum import explicit_features, minimum, p_norm

@@ -13,7 +13,8 @@ from manykernels.compare import (
     LevelMethod,
     SimpleMKL,
 )
-from manykernels.solvers import Problem, SolveResult
+from manykernels.solvers.loop import SolveResult
+from manykernels.solvers.problem import Problem
 from tests.compare.solvers.cases import INDICES, case, certified, exact
 from tests.oracles.naive import naive_objective
 

@@ -18,9 +18,11 @@ from manykernels.compare import (
     LevelMethod,
     SimpleMKL,
 )
-from manykernels.kernels import RBF, KernelSet, Linear
+from manykernels.kernels import RBF, Linear
+from manykernels.kernels.kernel_set import KernelSet
 from manykernels.losses import Softmax
-from manykernels.solvers import Problem, mirror
+from manykernels.solvers import mirror
+from manykernels.solvers.problem import Problem
 from tests.compare.solvers.cases import case
 from tests.oracles.toys import blobs, make_problem
 from tests.solvers.test_checkpoint import KilledError, Memory, same

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from manykernels.banks import build_bank
-from manykernels.kernels import KernelSet, as_kernels
+from manykernels.kernels.grammar import as_kernels
+from manykernels.kernels.kernel_set import KernelSet
 from manykernels.losses import Squared
 from manykernels.norms import LpGroupNorm
-from manykernels.solvers import Problem
+from manykernels.solvers.problem import Problem
 from manykernels.solvers.regression import ridge
 from manykernels.solvers.regression.gradient_targets import GradientTargets
 from manykernels.solvers.regression.many_targets import solve_targets

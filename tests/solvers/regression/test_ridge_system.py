@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from manykernels.banks import build_bank
-from manykernels.kernels import KernelSet, as_kernels
+from manykernels.kernels.grammar import as_kernels
+from manykernels.kernels.kernel_set import KernelSet
 from manykernels.losses import Squared
 from manykernels.norms import LpGroupNorm
-from manykernels.solvers import Problem
+from manykernels.solvers.problem import Problem
 from manykernels.solvers.regression.ridge import Ridge, held_out_residuals
 from manykernels.solvers.regression.ridge_system import (
     DeviceRidgeSystem,

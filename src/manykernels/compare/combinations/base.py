@@ -20,12 +20,14 @@ from manykernels.inputs.reporting import (
     warn_unless_converged,
 )
 from manykernels.inputs.wrappers import rollback_on_error
-from manykernels.kernels import KernelSet
+from manykernels.kernels.kernel_set import KernelSet
 from manykernels.losses import MulticlassHinge
 from manykernels.mkl.choices import CLASSIFIER
 from manykernels.mkl.classifier import MKLClassifier
 from manykernels.norms import LpGroupNorm
-from manykernels.solvers import Auto, Expansion, Problem, SolveResult
+from manykernels.solvers import Auto
+from manykernels.solvers.loop import SolveResult
+from manykernels.solvers.problem import Expansion, Problem
 from manykernels.targets import Labels
 
 

@@ -22,7 +22,8 @@ from manykernels.mkl.calibration import (
     fit_temperature,
     leave_one_out_scores,
 )
-from manykernels.solvers import Expansion, SolveResult
+from manykernels.solvers.loop import SolveResult
+from manykernels.solvers.problem import Expansion
 
 HARD_MARGIN_C = 1e12  # in effect infinite: lam bounds the coefficients
 MARGIN_TOL = 1e-9  # of the optimality conditions, where the margin is 1

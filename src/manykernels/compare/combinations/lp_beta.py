@@ -20,12 +20,12 @@ from manykernels.compare.combinations.base import (
     restricted,
 )
 from manykernels.inputs.parameters import Number, OneOf
-from manykernels.kernels import KernelSet
+from manykernels.kernels.kernel_set import KernelSet
 from manykernels.mkl.calibration import Temperature, fit_temperature
 from manykernels.mkl.models.model import PREDICTION_BLOCK_BYTES, EvaluatedModel
 from manykernels.mkl.search import Fold, make_folds
-from manykernels.solvers import Problem
 from manykernels.solvers.loop import require_whole
+from manykernels.solvers.problem import Problem
 
 CONSTRAINT_TOL = 1e-9  # rounding of a constraint, where scores are at most one
 

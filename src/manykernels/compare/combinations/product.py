@@ -18,14 +18,9 @@ from manykernels.compare.combinations.base import (
     CombinedKernelClassifier,
 )
 from manykernels.inputs.parameters import Number, ParameterRule
-from manykernels.kernels import (
-    RBF,
-    ChiSquared,
-    Distance,
-    KernelSet,
-    Laplacian,
-)
+from manykernels.kernels import RBF, ChiSquared, Distance, Laplacian
 from manykernels.kernels.kernel_scaling import check_matrix, sample_rows
+from manykernels.kernels.kernel_set import KernelSet
 from manykernels.mkl.calibration import Temperature, calibrate
 from manykernels.mkl.models.model import PREDICTION_BLOCK_BYTES
 

@@ -10,7 +10,7 @@ from manykernels.banks.device_kernels import EVERY
 from manykernels.banks.row_kernels import RowGroup, RowKernels, on_rows
 from manykernels.base.arrays import Array
 from manykernels.device import Device, DeviceArray
-from manykernels.kernels import KernelSet
+from manykernels.kernels.kernel_set import KernelSet
 from manykernels.kernels.matrices import is_device_matrix
 from manykernels.mkl.models.model import BlockModel, Model
 

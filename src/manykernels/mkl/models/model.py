@@ -30,8 +30,7 @@ from manykernels.base.stored import (
     require_all,
     storable,
 )
-from manykernels.kernels import KernelSet
-from manykernels.kernels.kernel_set import Group
+from manykernels.kernels.kernel_set import Group, KernelSet
 from manykernels.norms import LpGroupNorm
 from manykernels.solvers.problem import Expansion
 
@@ -341,7 +340,8 @@ def kernel_parts(fitted: KernelSet, most: int) -> Iterator[tuple[list[int], Kern
 
     Examples
     --------
-    >>> from manykernels.kernels import RBF, KernelSet, Linear
+    >>> from manykernels.kernels import RBF, Linear
+    >>> from manykernels.kernels.kernel_set import KernelSet
     >>> kernels = [RBF(0.5), Linear(columns=[0]), Linear(), RBF(2.0, columns=[0])]
     >>> fitted = KernelSet.fit(kernels, [[1.0, 2.0], [2.0, 3.0]])
     >>> [part.names for _, part in kernel_parts(fitted, 2)]

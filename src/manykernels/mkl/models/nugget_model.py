@@ -12,8 +12,8 @@ from manykernels.banks.base import support_of
 from manykernels.banks.shared_nugget import NUGGET_NAME, Nugget
 from manykernels.base.arrays import Array
 from manykernels.base.stored import Floats, Part, require_all, storable
-from manykernels.kernels import KernelSet
 from manykernels.kernels.base import unique_names
+from manykernels.kernels.kernel_set import KernelSet
 from manykernels.mkl.models.model import (
     PREDICTION_BLOCK_BYTES,
     STORED_WEIGHTS,

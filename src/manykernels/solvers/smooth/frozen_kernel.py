@@ -112,7 +112,8 @@ class DeviceFrozenKernel(FrozenKernel):
     Examples
     --------
     >>> from manykernels.banks import build_bank
-    >>> from manykernels.kernels import KernelSet, Linear
+    >>> from manykernels.kernels import Linear
+    >>> from manykernels.kernels.kernel_set import KernelSet
     >>> kernels = KernelSet.fit([Linear()], [[1.0], [2.0]], dtype="float64")
     >>> bank = build_bank(kernels, device=HOST)
     >>> kernel = DeviceFrozenKernel(bank, bank.on_device(), np.array([3.0]))
