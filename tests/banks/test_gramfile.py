@@ -363,7 +363,8 @@ MEASURE = """
 import re
 import numpy as np
 from manykernels.banks import build_bank
-from manykernels.kernels import RBF, KernelSet
+from manykernels.kernels import RBF
+from manykernels.kernels.kernel_set import KernelSet
 
 def now(key):
     status = open("/proc/self/status").read()
