@@ -66,7 +66,10 @@ class Kernel:
     Parameters
     ----------
     columns : None, int, str, slice, sequence or callable
-        Which columns the kernel reads; see :func:`select_columns`.
+        Columns that the kernel reads: all, an index, a name or pattern (``*``, ``?``),
+        a slice, several of these, a boolean mask, or a function of X that returns any
+        of the former. Where X has views, their names stand for all their columns, and
+        ``slice("view", what)`` for some.
     name : str, optional
         Display name; made from the parameters if not given.
     normalize : {"diagonal", "trace", None}

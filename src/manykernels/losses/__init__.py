@@ -1,6 +1,6 @@
 """Losses live in score space: value, gradient, curvature, conjugate."""
 
-from manykernels.losses.base import Loss
+from manykernels.losses.base import Loss, ResidualDual, ResidualRows
 from manykernels.losses.censored import CensoredEpsilonInsensitive
 from manykernels.losses.classification import (
     MulticlassHinge,
@@ -16,6 +16,8 @@ __all__ = [
     "Huber",
     "Loss",
     "MulticlassHinge",
+    "ResidualDual",
+    "ResidualRows",
     "SmoothedHinge",
     "Softmax",
     "Squared",

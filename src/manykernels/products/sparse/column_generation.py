@@ -52,7 +52,7 @@ class ColumnGeneration:
         Products added in a round at most.
     affordable : float
         Multiply-adds of an exhaustive search. Where it needs more, it becomes a branch
-        and bound search of that length; see :class:`Pricing`.
+        and bound search of that length.
     memory_limit : int or str, optional
         Bytes for blocks of products.
 
