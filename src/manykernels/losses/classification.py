@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -74,8 +75,9 @@ class BalancedLoss(Loss):
         values = self._conjugate_inside(dual, true)
         return xp.where(inside, values, xp.full_like(values, float("inf")))
 
+    @abstractmethod
     def _conjugate_inside(self, dual: DeviceArray, true: DeviceArray) -> DeviceArray:
-        raise NotImplementedError
+        """Return the conjugate of feasible rows."""
 
 
 @dataclass(frozen=True)

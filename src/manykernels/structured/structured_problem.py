@@ -5,6 +5,7 @@ r"""What structured learning minimizes, for label sequences and for trees alike.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -148,9 +149,9 @@ class StructuredProblem:
     terms: tuple[Term, ...]  # on the norms of all blocks
     C: float  # lambda = 1 / (C W)
 
+    @abstractmethod
     def descent(self, method: OnlineProximal, start: Any = None) -> Descent:
-        """Where passes of the online learner begin."""
-        raise NotImplementedError
+        """Return the state in which passes of the online learner begin."""
 
     @property
     def default_step(self) -> float:
@@ -163,14 +164,14 @@ class StructuredProblem:
         return "gradient"
 
     @property
+    @abstractmethod
     def n_examples(self) -> int:
         """Number of structures to learn from."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def n_blocks(self) -> int:
         """Number of blocks whose norms the regularizer sees."""
-        raise NotImplementedError
 
     @property
     def total_weight(self) -> float:
